@@ -113,11 +113,11 @@ class ChannelConversation:
             people = frozenset(self.people_told_of() | before | self.tainted)
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
+        if message.is_bot:
+            (self.own.add if by_model else self.own.discard)(message.message_id)
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
-        if message.is_bot and by_model:
-            self.own.add(message.message_id)
         if message.is_bot and not message.unasked:
             self.declines = self.declines.answered()
         self.since = self.since or message.message_id

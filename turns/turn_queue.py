@@ -273,7 +273,9 @@ class TurnQueue:
         def record(message: MessageRecord) -> None:
             if turn:
                 self.pending.posted(question.channel_id, message.message_id)
-            by_model = not (question.by_miniapp or (turn and turn.is_remote))
+            # What an earlier process had ready may have lost what the model knows of it.
+            is_unknown = turn is not None and turn.ready is not None and turn.ready.history is None
+            by_model = not (question.by_miniapp or (turn and turn.is_remote) or is_unknown)
             if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):
                 conversation.asked(turn.agent, [message.message_id])
             self._conversations.record_message(question.channel_id, message, by_model=by_model)

@@ -15,6 +15,7 @@ from discord_io.prompt_cards import EXPIRED
 from playground.model import Message
 from tests.e2e.test_asking import DRINK, tool_results
 from tests.e2e.test_trip import ADDED, asked_which, current
+from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply
@@ -202,6 +203,31 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         scene.stub.default = lambda _: Reply("Yes.")
         await scene.answer_to(scene.say("Ada", "was that all?"))
     assert scene.told().count("word599") == 1
+
+
+@pytest.mark.parametrize("stage", [{"clock": FakeClock()}], indirect=True)
+async def test_a_ready_answer_is_told_with_its_question_where_something_was_deleted_meanwhile(
+    scene: Scene,
+) -> None:
+    assert scene.clock
+    async with life(scene):
+        earlier = scene.mention("Ada", "hello")
+        await scene.answer_to(earlier)
+        held = scene.pg.faults.add("POST", "/messages$", delay_event=asyncio.Event())
+        scene.stub.replies.append(Reply("What a name."))
+        question = scene.mention("Ada", "my cat is called Tim")
+        await scene.until(lambda: held.hits)
+        await scene.ready(question)
+        await kill(scene)
+    scene.pg.delete(earlier)
+    scene.clock.advance(150)  # its conversation has expired by then, and goes on with the answer
+    async with life(scene):
+        await scene.answer_to(question)
+        assert not scene.stub.requests
+        await scene.answer_to(scene.say("Ada", "and how old is it?"))
+    told = scene.told()
+    assert told.count("Tim") == told.count("What a name.") == 1
+    assert told.index("Tim") < told.index("What a name.") < told.index("and how old is it?")
 
 
 async def test_an_answer_that_was_begun_behind_what_was_stored_last_is_finished_in_its_place(scene: Scene) -> None:

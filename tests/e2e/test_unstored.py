@@ -123,3 +123,20 @@ async def test_an_answer_that_may_quote_somebody_goes_with_what_they_said(scene:
         assert "Rex" not in scene.told()
         await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "Rex")
+
+
+async def test_what_was_asked_before_an_answer_stood_is_answered_with_it(scene: Scene) -> None:
+    first, second = scene.held("Tim it is."), scene.held()
+    async with unstored(scene):
+        asked = [scene.mention("Ada", "what is my cat called?")]
+        await scene.until(lambda: scene.stub.requests)
+        asked.append(scene.mention("Ben", "and mine?"))
+        await scene.decision(asked[1])
+        first.set()
+        await scene.until(lambda: len(scene.stub.requests) == 2)
+    second.set()
+    async with life(scene):
+        await scene.answer_to(asked[1])
+    told = scene.told()
+    assert told.index("what is my cat called?") < told.index("Tim it is.") < told.index("and mine?")
+    assert [m.reference.message_id for m in scene.said() if m.reference] == [m.id for m in asked]
