@@ -40,7 +40,8 @@ Payload = dict[str, Any]
 class Connected(Protocol):
     """The client, as far as its sessions are noted and gone on with."""
 
-    shard_count: int | None
+    @property
+    def shard_count(self) -> int | None: ...
 
     @property
     def http(self) -> Any: ...
