@@ -6,6 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
-async def unstored(scene: Scene) -> AsyncIterator[None]:
+async def unstored(scene: Scene, **settings: Any) -> AsyncIterator[None]:
     """A process of which nothing is stored any more from now on, until it is killed."""
-    async with life(scene):
+    async with life(scene, **settings):
         scene.bot.catch_up.beat()
         scene.bot.snapshots.touch_process(ALIVE)
         await scene.bot.snapshots.settled()
@@ -140,3 +141,39 @@ async def test_what_was_asked_before_an_answer_stood_is_answered_with_it(scene: 
     told = scene.told()
     assert told.index("what is my cat called?") < told.index("Tim it is.") < told.index("and mine?")
     assert [m.reference.message_id for m in scene.said() if m.reference] == [m.id for m in asked]
+
+
+@pytest.mark.parametrize("away", [5, 150])
+async def test_a_conversation_that_was_stored_goes_on_with_it(scene: Scene, away: float) -> None:
+    scene.stub.replies += [Reply("I see."), Reply("Tim it is.")]
+    async with life(scene):
+        await scene.ask("Ada", "my cat has a name")
+    async with unstored(scene):
+        await scene.ask("Ada", "what is it called?")
+        followup = await followed(scene, "and how old is it?")
+    scene.stub.replies.clear()
+    assert scene.clock
+    scene.clock.advance(away)  # it may have expired by then
+    async with life(scene):
+        await scene.answer_to(followup)
+    words = ["my cat has a name", "I see.", "what is it called?", "Tim it is.", "and how old is it?"]
+    assert [scene.told().count(text) for text in words] == [1] * len(words)
+    assert sorted(words, key=scene.told().index) == words
+    assert len(scene.said()) == 3
+
+
+async def test_in_direct_messages_it_is_told_as_well(scene: Scene) -> None:
+    ada = scene.pg.person("Ada")
+    channel_id = scene.pg.dm(ada)
+    async with life(scene, direct_messages="open"):
+        await scene.answer_to(scene.pg.post(channel_id, ada, "hello"))
+    scene.stub.replies.append(Reply("I see."))
+    async with unstored(scene, direct_messages="open"):
+        await scene.answer_to(scene.pg.post(channel_id, ada, "my cat is called Tim"))
+        scene.held()
+        followup = scene.pg.post(channel_id, ada, "and what is it called?")
+        await scene.decision(followup)
+    scene.stub.replies.clear()
+    async with life(scene, direct_messages="open"):
+        await scene.answer_to(followup)
+    assert scene.told().index("Tim") < scene.told().index("I see.") < scene.told().index("what is it called?")
