@@ -6,37 +6,20 @@ import gc
 
 gc.disable()  # until all is imported, which takes a seventh less time so
 
-import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import discord
 import structlog
 import yarl
 
-from activity import FaultKind
-from background import Background, every
 from command_line import command_line
-from commands import answer_when_open, sync
+from commands import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
-from decider import FollowupTier, LoggedDecision
-from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
-from discord_io.sharded_client import ShardedClient
-from doctor.at_start import look_around, report
-from health import Health
-from service import INTENTS
-from shards import DIRECT, Shards
-from web.shown import Shown
-from wiring import Parts
-
-if TYPE_CHECKING:
-    from cluster.connection import Cluster
+from running_bot import RunningBot
 
 if __name__ == "__main__":
     gc.freeze()  # before it is enabled, or the first collection walks through all that was imported
@@ -45,221 +28,16 @@ gc.enable()
 log = structlog.get_logger()
 
 THUMBS_DOWN = "👎"
-SWEEP_SECONDS = 15.0
-REPORT_SECONDS = 3_600.0
-DRAIN_SECONDS = 25.0
-LEAVE_SECONDS = 0.2
 
 
-class Parley(ShardedClient):
+class Parley(RunningBot):
     """The bot. Its conversations, turns and limits are its own; several can live in one process."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        health: Health | None = None,
-        listener: Callable[[LoggedDecision], None] | None = None,
-        followup: FollowupTier | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        is_playground: bool = False,
-        shards: Shards | None = None,
-        cluster: Cluster | None = None,
-        **client_options: Any,
-    ) -> None:
-        ours = {
-            "intents": INTENTS,
-            "allowed_mentions": discord.AllowedMentions.none(),
-            # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
-            "max_ratelimit_timeout": 60.0,
-            "http_trace": (trace := request_timeouts()),
-            # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
-            "guild_ready_timeout": 1.0,
-        }
-        if cluster:  # nothing is sent to Discord that another process may be sending by now
-            trace.on_request_start.insert(0, cluster.once_sure)
-        options = {**ours, **client_options}
-        self._shards = shards = shards or Shards(options.get("shard_count"), options.get("shard_ids"))
-        of_shards = {"shard_count": shards.count, "shard_ids": None if shards.are_all else shards.ids}
-        super().__init__(health or Health(), **{**options, **of_shards})
-        self._settings = settings
-        self._now = clock
-        self._is_playground = is_playground
-        self._background = Background(self._failed)
-        self._changes: list[asyncio.Task[None]] = []  # those of what is kept, which nobody asked for
-        self._unready: set[int] = set()  # the shards that are connected and have not all their servers yet
-        self._models = AsyncExitStack()
-        self.parts = parts = Parts(
-            settings,
-            self,
-            health=self.health,
-            listener=listener,
-            followup=followup,
-            clock=clock,
-            shards=shards,
-            cluster=cluster,
-        )
-        self.tree, self.replays = parts.tree, parts.replays
-        self.snapshots, self.privacy = parts.snapshots, parts.privacy
-        self.lifecycle, self.catch_up = parts.lifecycle, parts.catch_up
-        self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
-        self.conversations, self.states, self.prompts = parts.conversations, parts.states, parts.prompts
-        self.turns, self.bursts, self.proactive_offers = parts.turns, parts.bursts, parts.proactive_offers
-
-    @property
-    def shown(self) -> Shown:
-        return self.parts.shown
-
-    # Its life
-
-    async def setup_hook(self) -> None:
-        self._shards.count = await self.ask_count()
-        self.health.expects(self._shards.ids)
-        await self.parts.lifecycle.take(self._shards.ids)
-        for connection in self.parts.connections:
-            await self._models.enter_async_context(connection)
-        self.decision_log.start()
-        for change in (
-            self.prompts.keep(),
-            every(SWEEP_SECONDS, self.parts.sweep),
-            self.proactive_offers.keep(),
-            self.lifecycle.expire(),
-        ):
-            self._changes.append(self._background.start(change))
-        for work in (
-            every(REPORT_SECONDS, self._report),
-            self.lifecycle.beat(),
-            self.parts.other_process.keep_looking(),
-            self.keep_ready(),
-            self._look_around(),
-            *([self.replays.keep(self, self.catch_up.reach)] if self.replays else []),
-            *([self.parts.notices.keep()] if self.parts.notices else []),
-            *([self.parts.accounts.keep()] if self.parts.accounts else []),
-            *([self.parts.requests.keep()] if self.parts.requests else []),
-        ):
-            self._background.start(work)
-        self._sync(self._shards.ids)
-
-    def _sync(self, shard_ids: Collection[int]) -> None:
-        if DIRECT in shard_ids:  # of all processes one tells Discord of the commands
-            self._background.start(sync(self.tree))
-
-    async def add_shard(self, shard_id: int) -> None:
-        """Goes on with what is kept of a shard that nobody has. Returns once it has IDENTIFYed."""
-        self._shards.add(shard_id)
-        try:
-            await self.lifecycle.take([shard_id])
-            self._sync([shard_id])
-            await self.connect_shard(shard_id)
-        except Exception:
-            await self._is_stored(shard_id)
-            await self._forget_shard(shard_id)
-            raise
-
-    async def leave_shard(self, shard_id: int) -> bool:
-        """Leaves a shard to another process, unless it is in use. Returns whether."""
-        if not self.is_up(shard_id) or self._is_busy(shard_id):
-            return False
-        self.parts.gate.leave(shard_id)
-        while not await self._is_stored(shard_id):  # noqa: ASYNC110 - answers end, and stores come back
-            await asyncio.sleep(LEAVE_SECONDS)
-        await self._forget_shard(shard_id)
-        return True
-
-    async def _forget_shard(self, shard_id: int) -> None:
-        """Another process is to have it: nothing of it is kept in memory, nor still to be stored."""
-        self.parts.gate.leave(shard_id)
-        self.lifecycle.leave(shard_id)
-        self.forget_guilds(shard_id)
-        self.decisions.drop(lambda entry: self._shards.of(entry.guild_id) == shard_id)
-        while not await self.snapshots.settled():  # noqa: ASYNC110 - as above
-            await asyncio.sleep(LEAVE_SECONDS)
-
-    async def may_identify(self, shard_id: int) -> None:
-        cluster = self.parts.cluster
-        await (cluster.may_identify(shard_id) if cluster else super().may_identify(shard_id))
-
-    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
-        cluster = self.parts.cluster
-        if self.replays:
-            await self.replays.end(shard_id or 0)
-        await (cluster.identifies(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
-
-    async def _look_around(self) -> None:
-        """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
-        await self.wait_until_ready()
-        await asyncio.to_thread(self.parts.warn_unpriced)
-        report(await look_around(self._settings, self))
-
-    async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None:
-        """Finishes what is being answered, tells those cut off, and closes.
-
-        released: told of each shard as soon as nothing is answered there any more, and all that is kept of it is
-        stored: another process may go on with it.
-        """
-        await self.bursts.end()
-        self.parts.gate.is_shutting_down = True
-        if released:
-            self._background.start(self._leave(released))
-        await asyncio.gather(self.turns.drain(DRAIN_SECONDS), self.parts.private_answers.drain(DRAIN_SECONDS))
-        await self.close()
-        if released:
-            for shard_id in self._shards.ids:
-                await released(shard_id)
-        self._report()
-        log.info("stopped", ignored_messages=self.decisions.ignored_count)
-
-    async def close(self) -> None:
-        await self._background.end()  # no request of theirs outlives the session
-        self.bursts.drop()
-        try:
-            await super().close()
-            for shard_id in self._shards.ids:
-                self.health.gateway_down(shard_id)
-            await self._models.aclose()
-        finally:
-            if self.parts.accounts:
-                await self.parts.accounts.close()
-            await self.decision_log.close()
-            self.parts.stored_counts.store()
-            await self.snapshots.close()
-
-    async def _leave(self, released: Callable[[int], Awaitable[None]]) -> None:
-        """Gives up all shards but the last, with which is stored what is kept of the process."""
-        for change in self._changes:  # of channels that soon are another process'
-            change.cancel()
-        while True:
-            for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
-                if await self._is_stored(shard_id) and len(self._shards.ids) > 1:
-                    self._shards.drop(shard_id)
-                    if await self.snapshots.settled():  # also of the process, with another shard
-                        await released(shard_id)  # else its lease is given back at the end, as the last one's
-            await asyncio.sleep(LEAVE_SECONDS)
-
-    async def _is_stored(self, shard_id: int) -> bool:
-        """Has nothing more come on a shard. Returns whether all of it is stored, and none of it in use."""
-        await self.disconnect_shard(shard_id)
-        if self.parts.requests:
-            await self.parts.requests.leave([shard_id])
-        return await self.snapshots.settled() and not self._is_busy(shard_id)
-
-    def _is_busy(self, shard_id: int) -> bool:
-        in_use = {*self.turns.busy_guilds(), *self.bursts.busy_guilds()}
-        return self.catch_up.of(shard_id).is_running or shard_id in map(self._shards.of, in_use)
-
-    def _failed(self, code: str) -> None:
-        says = "An error of the bot's own was met, and it goes on: its log has the details."
-        self.parts.activity.fault(FaultKind.INTERNAL, code, says)
+    # The connection
 
     async def on_error(self, event_method: str, /, *_: Any, **__: Any) -> None:
         log.error("event_broken", during=event_method, exc_info=sys.exception())
-        self._failed("event_broken")
-
-    def _report(self) -> None:
-        """Logs document 000's figures, and what began no conversation since the last time."""
-        log.info("metrics", **self.states.get_metrics(), not_started=self.parts.records.not_started())
-
-    # What Discord tells us
+        self.failed("event_broken")
 
     async def on_shard_connect(self, shard_id: int) -> None:
         # Not on_shard_ready, which comes a second later even where the line has dropped since.
@@ -269,27 +47,17 @@ class Parley(ShardedClient):
         self._background.start(self.parts.other_process.connected(shard_id))
 
     async def on_shard_ready(self, shard_id: int) -> None:
-        self._catch_up(shard_id)
+        self.take_up_missed(shard_id)
 
     async def on_ready(self) -> None:
         log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
         for shard_id in [*self._unready]:  # the library drops that of one where another connects anew in that moment
-            self._catch_up(shard_id)
+            self.take_up_missed(shard_id)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         self.parts.places.rearranged(guild.id)
         if self.catch_up.of(guild.shard_id).available():
-            self._catch_up(guild.shard_id)
-
-    def _catch_up(self, shard_id: int) -> None:
-        self._unready.discard(shard_id)
-        if shard_id not in self._shards.ids:  # it was left in that moment
-            return
-        guild_ids = {guild.id for guild in self.guilds if guild.shard_id == shard_id}
-        for guild_id in guild_ids:
-            self.parts.places.rearranged(guild_id)
-        self.parts.stored_counts.connected(shard_id, guild_ids)
-        self._background.start(self.lifecycle.catch_up(shard_id, guild_ids))
+            self.take_up_missed(guild.shard_id)
 
     async def on_shard_resumed(self, shard_id: int) -> None:
         self.health.gateway_up(shard_id)
@@ -299,6 +67,8 @@ class Parley(ShardedClient):
     async def on_shard_disconnect(self, shard_id: int) -> None:
         self.health.gateway_down(shard_id)
         self.parts.other_process.disconnected(shard_id)
+
+    # What is said, and where
 
     async def on_message(self, message: discord.Message) -> None:
         channel_id, answered_id = message.channel.id, replied_to_id(message)

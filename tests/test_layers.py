@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bench",),
     ("bot", "evals"),
-    ("command_line",),
+    ("command_line", "running_bot"),
     ("doctor",),
     ("wiring", "environment"),
     ("wiring_state",),
@@ -50,6 +50,7 @@ ROOMS = {
     "config": (
         "bot",
         "command_line",
+        "running_bot",
         "doctor",
         "environment",
         "wiring",
@@ -59,7 +60,7 @@ ROOMS = {
         "evals",
         "bench",
     ),
-    "discord": ("bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
+    "discord": ("bot", "running_bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history", "bench"),
 }
 FILES = sorted(

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-import bot
+import running_bot
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
 from web.site import Site
@@ -27,7 +27,7 @@ async def test_at_the_end_each_message_that_was_answered_has_been_counted_once(s
 async def test_each_hour_tells_what_began_no_conversation_since_the_last(
     stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bot, "REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(running_bot, "REPORT_SECONDS", 0.01)
     async with open_scene(stub) as scene:
         for count in (1, 2):
             await scene.decision(scene.say("Ben", "hm"))

@@ -1,0 +1,251 @@
+"""The bot from its start to its end: its parts, its shards, and what it does by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import discord
+import structlog
+
+from activity import FaultKind
+from background import Background, every
+from commands import sync
+from config import Settings
+from decider import FollowupTier, LoggedDecision
+from discord_io.discord_wire import request_timeouts
+from discord_io.sharded_client import ShardedClient
+from doctor.at_start import look_around, report
+from health import Health
+from service import INTENTS
+from shards import DIRECT, Shards
+from web.shown import Shown
+from wiring import Parts
+
+if TYPE_CHECKING:
+    from cluster.connection import Cluster
+
+log = structlog.get_logger()
+
+SWEEP_SECONDS = 15.0
+REPORT_SECONDS = 3_600.0
+DRAIN_SECONDS = 25.0
+LEAVE_SECONDS = 0.2
+
+
+class RunningBot(ShardedClient):
+    """A bot but for what Discord tells it: its parts, its start, the shards that it takes and leaves, and its end."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        health: Health | None = None,
+        listener: Callable[[LoggedDecision], None] | None = None,
+        followup: FollowupTier | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        is_playground: bool = False,
+        shards: Shards | None = None,
+        cluster: Cluster | None = None,
+        **client_options: Any,
+    ) -> None:
+        ours = {
+            "intents": INTENTS,
+            "allowed_mentions": discord.AllowedMentions.none(),
+            # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
+            "max_ratelimit_timeout": 60.0,
+            "http_trace": (trace := request_timeouts()),
+            # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
+            "guild_ready_timeout": 1.0,
+        }
+        if cluster:  # nothing is sent to Discord that another process may be sending by now
+            trace.on_request_start.insert(0, cluster.once_sure)
+        options = {**ours, **client_options}
+        self._shards = shards = shards or Shards(options.get("shard_count"), options.get("shard_ids"))
+        of_shards = {"shard_count": shards.count, "shard_ids": None if shards.are_all else shards.ids}
+        super().__init__(health or Health(), **{**options, **of_shards})
+        self._settings = settings
+        self._now = clock
+        self._is_playground = is_playground
+        self._background = Background(self.failed)
+        self._changes: list[asyncio.Task[None]] = []  # those of what is kept, which nobody asked for
+        self._unready: set[int] = set()  # the shards that are connected and have not all their servers yet
+        self._models = AsyncExitStack()
+        self.parts = parts = Parts(
+            settings,
+            self,
+            health=self.health,
+            listener=listener,
+            followup=followup,
+            clock=clock,
+            shards=shards,
+            cluster=cluster,
+        )
+        self.tree, self.replays = parts.tree, parts.replays
+        self.snapshots, self.privacy = parts.snapshots, parts.privacy
+        self.lifecycle, self.catch_up = parts.lifecycle, parts.catch_up
+        self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
+        self.conversations, self.states, self.prompts = parts.conversations, parts.states, parts.prompts
+        self.turns, self.bursts, self.proactive_offers = parts.turns, parts.bursts, parts.proactive_offers
+
+    @property
+    def shown(self) -> Shown:
+        return self.parts.shown
+
+    # Its life
+
+    async def setup_hook(self) -> None:
+        self._shards.count = await self.ask_count()
+        self.health.expects(self._shards.ids)
+        await self.parts.lifecycle.take(self._shards.ids)
+        for connection in self.parts.connections:
+            await self._models.enter_async_context(connection)
+        self.decision_log.start()
+        for change in (
+            self.prompts.keep(),
+            every(SWEEP_SECONDS, self.parts.sweep),
+            self.proactive_offers.keep(),
+            self.lifecycle.expire(),
+        ):
+            self._changes.append(self._background.start(change))
+        for work in (
+            every(REPORT_SECONDS, self._report),
+            self.lifecycle.beat(),
+            self.parts.other_process.keep_looking(),
+            self.keep_ready(),
+            self._look_around(),
+            *([self.replays.keep(self, self.catch_up.reach)] if self.replays else []),
+            *([self.parts.notices.keep()] if self.parts.notices else []),
+            *([self.parts.accounts.keep()] if self.parts.accounts else []),
+            *([self.parts.requests.keep()] if self.parts.requests else []),
+        ):
+            self._background.start(work)
+        self._sync(self._shards.ids)
+
+    def _sync(self, shard_ids: Collection[int]) -> None:
+        if DIRECT in shard_ids:  # of all processes one tells Discord of the commands
+            self._background.start(sync(self.tree))
+
+    async def add_shard(self, shard_id: int) -> None:
+        """Goes on with what is kept of a shard that nobody has. Returns once it has IDENTIFYed."""
+        self._shards.add(shard_id)
+        try:
+            await self.lifecycle.take([shard_id])
+            self._sync([shard_id])
+            await self.connect_shard(shard_id)
+        except Exception:
+            await self._is_stored(shard_id)
+            await self._forget_shard(shard_id)
+            raise
+
+    async def leave_shard(self, shard_id: int) -> bool:
+        """Leaves a shard to another process, unless it is in use. Returns whether."""
+        if not self.is_up(shard_id) or self._is_busy(shard_id):
+            return False
+        self.parts.gate.leave(shard_id)
+        while not await self._is_stored(shard_id):  # noqa: ASYNC110 - answers end, and stores come back
+            await asyncio.sleep(LEAVE_SECONDS)
+        await self._forget_shard(shard_id)
+        return True
+
+    async def _forget_shard(self, shard_id: int) -> None:
+        """Another process is to have it: nothing of it is kept in memory, nor still to be stored."""
+        self.parts.gate.leave(shard_id)
+        self.lifecycle.leave(shard_id)
+        self.forget_guilds(shard_id)
+        self.decisions.drop(lambda entry: self._shards.of(entry.guild_id) == shard_id)
+        while not await self.snapshots.settled():  # noqa: ASYNC110 - as above
+            await asyncio.sleep(LEAVE_SECONDS)
+
+    async def may_identify(self, shard_id: int) -> None:
+        cluster = self.parts.cluster
+        await (cluster.may_identify(shard_id) if cluster else super().may_identify(shard_id))
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
+        cluster = self.parts.cluster
+        if self.replays:
+            await self.replays.end(shard_id or 0)
+        await (cluster.identifies(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
+
+    async def _look_around(self) -> None:
+        """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
+        await self.wait_until_ready()
+        await asyncio.to_thread(self.parts.warn_unpriced)
+        report(await look_around(self._settings, self))
+
+    async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None:
+        """Finishes what is being answered, tells those cut off, and closes.
+
+        released: told of each shard as soon as nothing is answered there any more, and all that is kept of it is
+        stored: another process may go on with it.
+        """
+        await self.bursts.end()
+        self.parts.gate.is_shutting_down = True
+        if released:
+            self._background.start(self._leave(released))
+        await asyncio.gather(self.turns.drain(DRAIN_SECONDS), self.parts.private_answers.drain(DRAIN_SECONDS))
+        await self.close()
+        if released:
+            for shard_id in self._shards.ids:
+                await released(shard_id)
+        self._report()
+        log.info("stopped", ignored_messages=self.decisions.ignored_count)
+
+    async def close(self) -> None:
+        await self._background.end()  # no request of theirs outlives the session
+        self.bursts.drop()
+        try:
+            await super().close()
+            for shard_id in self._shards.ids:
+                self.health.gateway_down(shard_id)
+            await self._models.aclose()
+        finally:
+            if self.parts.accounts:
+                await self.parts.accounts.close()
+            await self.decision_log.close()
+            self.parts.stored_counts.store()
+            await self.snapshots.close()
+
+    async def _leave(self, released: Callable[[int], Awaitable[None]]) -> None:
+        """Gives up all shards but the last, with which is stored what is kept of the process."""
+        for change in self._changes:  # of channels that soon are another process'
+            change.cancel()
+        while True:
+            for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
+                if await self._is_stored(shard_id) and len(self._shards.ids) > 1:
+                    self._shards.drop(shard_id)
+                    if await self.snapshots.settled():  # also of the process, with another shard
+                        await released(shard_id)  # else its lease is given back at the end, as the last one's
+            await asyncio.sleep(LEAVE_SECONDS)
+
+    async def _is_stored(self, shard_id: int) -> bool:
+        """Has nothing more come on a shard. Returns whether all of it is stored, and none of it in use."""
+        await self.disconnect_shard(shard_id)
+        if self.parts.requests:
+            await self.parts.requests.leave([shard_id])
+        return await self.snapshots.settled() and not self._is_busy(shard_id)
+
+    def _is_busy(self, shard_id: int) -> bool:
+        in_use = {*self.turns.busy_guilds(), *self.bursts.busy_guilds()}
+        return self.catch_up.of(shard_id).is_running or shard_id in map(self._shards.of, in_use)
+
+    def failed(self, code: str) -> None:
+        says = "An error of the bot's own was met, and it goes on: its log has the details."
+        self.parts.activity.fault(FaultKind.INTERNAL, code, says)
+
+    def _report(self) -> None:
+        """Logs document 000's figures, and what began no conversation since the last time."""
+        log.info("metrics", **self.states.get_metrics(), not_started=self.parts.records.not_started())
+
+    def take_up_missed(self, shard_id: int) -> None:
+        self._unready.discard(shard_id)
+        if shard_id not in self._shards.ids:  # it was left in that moment
+            return
+        guild_ids = {guild.id for guild in self.guilds if guild.shard_id == shard_id}
+        for guild_id in guild_ids:
+            self.parts.places.rearranged(guild_id)
+        self.parts.stored_counts.connected(shard_id, guild_ids)
+        self._background.start(self.lifecycle.catch_up(shard_id, guild_ids))
