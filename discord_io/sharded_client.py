@@ -12,7 +12,7 @@ import aiohttp
 import discord
 import structlog
 from discord.backoff import ExponentialBackoff
-from discord.gateway import DiscordWebSocket, ReconnectWebSocket
+from discord.gateway import DiscordClientWebSocketResponse, DiscordWebSocket, ReconnectWebSocket
 from discord.shard import EventItem
 from discord.shard import Shard as LibrarysShard
 
@@ -53,6 +53,20 @@ def _or_left_out(name: str, parse: Callable[[Any], None]) -> Callable[[Any], Non
     return parse_or_leave_out
 
 
+class Socket(DiscordClientWebSocketResponse):
+    """Knows with which code the gateway closed it also where the line was gone before that could be acknowledged."""
+
+    async def close(self, *, code: int = RESUMABLE, message: bytes = b"") -> bool:
+        told = self.close_code
+        try:
+            return await super().close(code=code, message=message)
+        finally:
+            self._close_code = told or self._close_code
+
+
+discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[misc]  # what the library makes of a connection
+
+
 class Shard(LibrarysShard):
     """One shard's connection."""
 
@@ -81,6 +95,8 @@ class Shard(LibrarysShard):
         self._returning = asyncio.create_task(self._return(exc))
 
     async def _return(self, exc: ReconnectWebSocket) -> None:
+        if exc.resume and self.ws.session_id is None:  # lost before it was READY: there is nothing to go on with
+            exc = ReconnectWebSocket(self.id, resume=False)
         if not exc.resume:
             self._dispatch("shard_disconnect", self.id)  # which the library says only once it connects
             await self._client.may_identify(self.id)
@@ -88,7 +104,7 @@ class Shard(LibrarysShard):
 
     async def reconnect(self) -> None:
         """Tries again to go on with its session, as the library does it for a single shard only."""
-        await self.reidentify(ReconnectWebSocket(self.id, resume=self.ws.session_id is not None))
+        await self.reidentify(ReconnectWebSocket(self.id))
 
     async def close(self) -> None:
         if self._returning:

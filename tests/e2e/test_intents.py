@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from playground.limits import Limits
@@ -16,9 +18,20 @@ from tests.support.scene import Scene, make_bot, notify, recorded
 from tests.support.stub_model import Reply, StubModel
 
 
-@pytest.fixture
-async def unread(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+@pytest.fixture(params=["", "whose line is gone by then"])
+async def unread(
+    request: pytest.FixtureRequest, stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Scene]:
     """The bot in service where Discord refuses it the message content intent."""
+    if request.param:
+        close = aiohttp.ClientWebSocketResponse.close
+
+        async def close_what_is_gone(self: aiohttp.ClientWebSocketResponse, **how: Any) -> bool:
+            is_closed = await close(self, **how)
+            self._close_code = 1006  # what aiohttp calls an end that it cannot acknowledge
+            return is_closed
+
+        monkeypatch.setattr(aiohttp.ClientWebSocketResponse, "close", close_what_is_gone)
     async with Playground(limits=Limits.off(), message_content=False) as pg, recorded(pg) as journal:
         scene = Scene(pg, stub, journal, tmp_path)
         stub.on_request = lambda: notify(pg)

@@ -174,6 +174,17 @@ async def test_one_that_is_connected_and_never_ready_is_connected_anew(
     assert not scene.journal.find("shard_not_ready", shard=0)
 
 
+async def test_one_that_is_lost_before_it_is_ready_is_connected_anew(scene: Scene) -> None:
+    """There is no session that it could RESUME, nor does it try to, again and again."""
+    scene.pg.withhold_ready(1)
+    async with process(scene, 0, 1, but=1) as bot:
+        await scene.until(lambda: 1 in scene.pg.connected_shards)
+        scene.pg.withhold_ready(1, withheld=False)
+        scene.pg.cut(shard_id=1)
+        await scene.until(lambda: bot.is_up(1))
+        await scene.answer_to(mention(scene, 1))
+
+
 async def test_servers_that_the_bot_has_left_meanwhile_are_forgotten_and_others_shards_are_not(scene: Scene) -> None:
     left = guild_on(scene, 1)
     async with running(scene):
