@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ Encode = Callable[[], bytes]
 """Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
 ByKind = dict[str, Any]
 """Snapshots by their kind."""
+SHARD_COUNT = "shard_count"  # the row of how many shards those of shards are; null where one process had all
 
 
 def as_json(value: Any) -> Encode | None:
@@ -89,14 +91,15 @@ class Kinds:
         found = self._of_channels(store, guilds, shards, shard_ids)
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         of_shards = _by_id(store, self.of_shards)
-        lacking = {} if shard_ids is None else _lacking(of_shards, shards.count or 1)
+        count, before = None if shard_ids is None else shards.count or 1, _shard_count(store)
+        lacking = {} if count is None else _lacking(of_shards, count, before)
         rows = of_shards | lacking
         return StoredState(
             {id_: by_kind for id_, by_kind in _by_id(store, self.of_process).items() if shard_of(id_) in wanted},
             {s: {id_: by_kind for id_, by_kind in rows.items() if shard_of(id_) == s} for s in wanted},
             {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])},
             transcripts,
-            lacking,
+            lacking if count == before else lacking | {0: {SHARD_COUNT: count}},
         )
 
     def _of_channels(
@@ -131,13 +134,25 @@ def read_guilds(store: Store, kinds: Kinds, known: Collection[int]) -> tuple[dic
     return stored, told
 
 
-def _lacking(of_shards: Mapping[int, ByKind], count: int) -> dict[int, ByKind]:
-    """For shards of which nothing is stored, as there were fewer, what is stored of others, under ids that are theirs.
+def _shard_count(store: Store) -> int | None:
+    stored = [orjson.loads(row.value) for row in store.read(SHARD_COUNT, 0) if row.value is not None]
+    return stored[0] if stored else None
+
+
+def _lacking(of_shards: Mapping[int, ByKind], count: int, before: int | None) -> dict[int, ByKind]:
+    """For shards that have servers of others now, as there were more or fewer, what is stored of those, under ids that
+    are theirs; for shards of which nothing is stored all that there is. before: how many there were, where known.
 
     All at once: what is stored of others is of now as soon as these are taken.
     """
     without = set(range(count)) - {id_ % count for id_ in of_shards}
-    return {s + count * (id_ + 1): by_kind for s in without for id_, by_kind in of_shards.items()}
+    shared = math.gcd(count, before or count)  # two shards have servers in common where these remainders are the same
+    return {
+        s + count * (id_ + 1): by_kind
+        for s in range(count)
+        for id_, by_kind in of_shards.items()
+        if s in without or ((id_ - s) % shared == 0 and (id_ - s) % count)
+    }
 
 
 def _by_id(store: Store, kinds: Collection[str]) -> dict[int, ByKind]:

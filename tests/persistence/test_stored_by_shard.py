@@ -11,6 +11,7 @@ import pytest
 
 from persistence.holders import Holder
 from persistence.snapshots import Snapshots
+from persistence.stored_state import SHARD_COUNT as COUNTED
 from persistence.stored_state import Encode, StoredState, as_json
 from shards import Shards
 from state.consent import Consent, Forgotten
@@ -177,7 +178,7 @@ async def test_what_is_of_a_channel_goes_with_it(start: Start) -> None:
     assert await process.snapshots.settled()
     process.keep(CHANNELS[1], None)
     assert await process.snapshots.settled()
-    assert [*RedisRows(process)] == []
+    assert [key.kind for key in RedisRows(process)] == [COUNTED]
 
 
 async def test_what_is_of_a_shard_that_was_given_away_is_not_written_any_more(start: Start) -> None:
@@ -220,6 +221,28 @@ async def test_each_shard_has_when_it_was_alive_and_a_new_one_what_all_others_ha
     assert fewer.alive == {0: ["of 0", "of 2"]}
     assert await fewer.snapshots.settled()
     assert [id_ for id_ in await rows(fewer, "alive") if id_ % 2 == 0] == [0]
+
+
+@pytest.mark.parametrize(("before", "after"), [(16, 8), (8, 12), (4, 3), (3, 4)])
+async def test_where_there_are_more_or_fewer_shards_each_has_what_all_have_that_had_its_servers(
+    start: Start, before: int, after: int
+) -> None:
+    first = start(shard_count=before)
+    await first.take(*range(before))
+    first.snapshots.touch_process("alive")
+    assert await first.snapshots.settled()
+    for ids in ([0], range(1, after)):  # as of two processes, one after the other
+        later = start(shard_count=after)
+        await later.take(*ids)
+        for id_ in ids:
+            had = {f"of {guild % before}" for guild in range(before * after) if guild % after == id_}
+            assert had == set(later.alive[id_]) or (id_ >= before and had < set(later.alive[id_]))
+        later.snapshots.touch_process("alive")
+        assert await later.snapshots.settled()
+    assert sorted(await rows(later, "alive")) == [*range(after)]
+    again = start(shard_count=after)
+    await again.take(*range(after))
+    assert again.alive == {id_: [f"of {id_}"] for id_ in range(after)}
 
 
 async def test_a_shard_that_is_new_has_what_was_stored_before_any_other_was_taken(start: Start) -> None:
