@@ -64,7 +64,7 @@ class Socket(DiscordClientWebSocketResponse):
             self._close_code = told or self._close_code
 
 
-discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[misc]  # what the library makes of a connection
+discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[attr-defined]  # what the library makes of a connection
 
 
 class Shard(LibrarysShard):
