@@ -65,7 +65,7 @@ async def process(scene: Scene, url: str, until: Callable[[], bool] | None = Non
         await store(by_shard)
         if by_shard:
             scene.journal.entries.append({"event": "sessions_stored"})
-            notify(scene.pg)
+        notify(scene.pg)  # also of what nobody else tells: that it has caught up
 
     cluster.sessions.store = told  # type: ignore[method-assign]
     scene.pg.requests.clear()
