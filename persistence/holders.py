@@ -376,7 +376,7 @@ class SettingsHolder(Holder):
         self._settings.restore(channel_id, stored)
 
     def leave(self, channel_id: int) -> None:
-        self._settings.drop(channel_id)
+        self._settings.leave(channel_id)
 
 
 class ConversationHolder(Holder):

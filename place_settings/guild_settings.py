@@ -331,11 +331,15 @@ class GuildSettings:
 
     def drop(self, guild_id: int) -> None:
         """Forgets a guild, where the bot is no longer, but for a pause, which no new invitation is to end."""
-        self._unlearn(guild_id)
-        if document := self._documents.pop(guild_id, None):
+        if document := self.leave(guild_id):
             if document.is_paused:
                 self._documents[guild_id] = Document(is_paused=True)
             self._on_change(guild_id)
+
+    def leave(self, guild_id: int) -> Document | None:
+        """Drops from memory a guild that another process has from now on. Returns what was set there."""
+        self._unlearn(guild_id)
+        return self._documents.pop(guild_id, None)
 
 
 def joined_settings(above: PlaceSettings, own: PlaceSettings) -> PlaceSettings:

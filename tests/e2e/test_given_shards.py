@@ -93,7 +93,7 @@ class Process:
     async def take(self) -> None:
         assert await self.cluster.leases.take(GIVEN, COUNT)
         await self.bot.add_shard(GIVEN)
-        await self.scene.until(lambda: self.bot.is_up(GIVEN))
+        await until(lambda: self.bot.is_up(GIVEN))  # which nothing in Discord may tell of
 
 
 @asynccontextmanager
@@ -165,6 +165,20 @@ async def test_what_is_deleted_while_another_process_has_it_is_told_nobody_when_
         await one.take()
         await scene.answer_to(mention(scene, GIVEN, "and now?"))
         assert "a secret" not in scene.told()
+
+
+async def test_a_pause_that_another_process_ended_is_over_when_it_comes_back(scene: Scene, address: str) -> None:
+    async with two(scene, address) as (one, other):
+        guild_id = guild_on(scene, GIVEN)
+        one.bot.parts.guild_settings.pause(guild_id)
+        await one.give()
+        await other.take()
+        assert other.bot.parts.guild_settings.is_paused(guild_id)
+        await other.caught_up(GIVEN)
+        other.bot.parts.guild_settings.pause(guild_id, on=False)
+        await other.give()
+        await one.take()
+        assert not one.bot.parts.guild_settings.is_paused(guild_id)
 
 
 async def test_it_stays_while_something_is_answered_there(scene: Scene, address: str) -> None:
