@@ -143,7 +143,8 @@ class RunningBot(ShardedClient):
 
     async def leave_shard(self, shard_id: int) -> bool:
         """Leaves a shard to another process, unless it is in use. Returns whether."""
-        if not self.is_up(shard_id) or self._is_busy(shard_id):
+        # What waits at the gate would be taken, as it was then, should this process get the shard back.
+        if not self.is_up(shard_id) or self._is_busy(shard_id) or self.parts.gate.holds_back(shard_id):
             return False
         self.parts.gate.leave(shard_id)
         while not await self._is_stored(shard_id):  # noqa: ASYNC110 - answers end, and stores come back

@@ -43,6 +43,10 @@ class Gate:
         is_missing = bool(self._closed) and self._shards.of(guild_id) in self._closed
         return is_missing or channel_id in self._channels or self.is_held
 
+    def holds_back(self, shard_id: int) -> bool:
+        """Whether what is said on a shard waits until it is known what was missed there."""
+        return shard_id in self._closed
+
     async def wait(self, channel_id: int, guild_id: int) -> None:
         """Waits while older messages of this channel are taken up, or all is held back."""
         while closed := self._closed.get(self._shards.of(guild_id)) or self._channels.get(channel_id):

@@ -192,6 +192,17 @@ async def test_it_stays_while_something_is_answered_there(scene: Scene, address:
         assert one.shards.ids == [0, GIVEN]
 
 
+async def test_it_stays_while_new_messages_wait_there_behind_what_was_missed(scene: Scene, address: str) -> None:
+    async with two(scene, address) as (one, _):
+        one.bot.catch_up.of(GIVEN).expect()  # as where it connected anew
+        asked = mention(scene, GIVEN)
+        await until(lambda: asked.id in {message.id for message in one.bot.cached_messages})
+        assert not await one.bot.leave_shard(GIVEN)
+        one.bot.take_up_missed(GIVEN)
+        await scene.answer_to(asked)
+        await one.give()
+
+
 async def test_of_one_that_could_not_be_taken_nothing_is_left(
     scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
