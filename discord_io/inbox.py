@@ -112,6 +112,10 @@ class Inbox:
         guild_id = channel.guild.id if channel.guild else 0
         return self._listener.follows(channel.id, guild_id, parent_id, is_on=self._reader.has_offers(channel))
 
+    def is_over(self, message_id: int) -> bool:
+        """Whether a message was taken, or was deleted meanwhile."""
+        return message_id in self._seen
+
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""
         for message_id in message_ids:

@@ -409,7 +409,9 @@ class CatchUp:
             if self._gate.is_left(self._shard_id):
                 break  # the next process takes up the rest
             if exchange := exchanges.get(message.id):
-                self._dormant.recall(channel_id, exchange)
+                if not self._inbox.is_over(message.id):
+                    answer = tuple(part for part in exchange.answer if not self._inbox.is_over(part.message_id))
+                    self._dormant.recall(channel_id, replace(exchange, answer=answer))
             elif message.id not in exchanges:
                 self._dormant.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)

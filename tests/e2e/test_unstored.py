@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from discord_io.backlog import Backlog, Exchange
 from persistence.lifecycle import ALIVE
 from playground.model import Message
 from tests.support.clock import FakeClock
@@ -124,6 +126,35 @@ async def test_an_answer_that_may_quote_somebody_goes_with_what_they_said(scene:
         assert "Rex" not in scene.told()
         await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "Rex")
+
+
+@pytest.mark.parametrize(("deleted", "stays"), [(0, []), (1, ["my cat is called Tim"])])
+async def test_what_is_deleted_while_the_channel_is_read_is_not_told(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, deleted: int, stays: list[str]
+) -> None:
+    scene.stub.replies.append(Reply("I see."))
+    async with unstored(scene):
+        asked = scene.mention("Ada", "my cat is called Tim")
+        exchange = [asked, await scene.answer_to(asked)]
+        followup = await followed(scene)
+    scene.stub.replies.clear()
+    read = Backlog.exchanges
+
+    async def delete_meanwhile(backlog: Backlog, *args: Any) -> dict[int, Exchange | None]:
+        found = await read(backlog, *args)
+        gone = asyncio.create_task(scene.bot.wait_for("raw_message_delete"))
+        await asyncio.sleep(0)
+        scene.pg.delete(exchange[deleted])
+        await gone
+        return found
+
+    monkeypatch.setattr(Backlog, "exchanges", delete_meanwhile)
+    async with life(scene):
+        await scene.decision(followup)
+        await scene.answer_to(scene.mention("Ada", "and now?"))
+        assert [text for text in ("my cat is called Tim", "I see.") if text in scene.told()] == stays
+        await scene.bot.snapshots.settled()
+    assert [text for text in ("my cat is called Tim", "I see.") if on_disk(scene.folder, text)] == stays
 
 
 async def test_what_was_asked_before_an_answer_stood_is_answered_with_it(scene: Scene) -> None:
