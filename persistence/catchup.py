@@ -98,7 +98,7 @@ class CatchUp:
         self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
         self.has_run = False
         self._running = asyncio.Lock()
-        self._sessions = 0
+        self._sessions = self._running_of = 0  # how many there were; and at which run() began
         self._is_due = True
         self._lacks_servers = False  # which were not known yet when this ran last
         self.alive_at: datetime | None = None
@@ -163,7 +163,7 @@ class CatchUp:
         Raises StoreError where it cannot be found out what that is: it is to be tried again.
         """
         async with self._running:
-            began_at, is_held = self._clock(), False
+            began_at, is_held, self._running_of = self._clock(), False, self._sessions
             self.began_at = self.began_at or began_at
             self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
@@ -196,7 +196,12 @@ class CatchUp:
                     self._gate.open_channel(channel_id)
                 self._unread.clear()
                 if not is_held:
-                    self._gate.open(self._shard_id)
+                    self._open_gate()
+
+    def _open_gate(self, but: Collection[int] = ()) -> None:
+        """Unless there is a new session since this runs: what was missed before that is taken up first."""
+        if self._sessions == self._running_of:
+            self._gate.open(self._shard_id, but=but)
 
     @property
     def _oldest(self) -> datetime:
@@ -266,7 +271,7 @@ class CatchUp:
         """Those with something unfinished first, last those without news. Returns those that could not be read."""
         by_id = {n.channel_id: n for n in news}
         channels = list(dict.fromkeys([*left, *by_id, *self._reviewed]))
-        self._gate.open(self._shard_id, but=channels)
+        self._open_gate(but=channels)
         were_read = await asyncio.gather(*(self._work_off(c, c in left, by_id.get(c), after) for c in channels))
         return [by_id[c] for c, was_read in zip(channels, were_read, strict=True) if not was_read]
 

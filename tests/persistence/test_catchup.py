@@ -497,6 +497,32 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
     assert not stage.gate.is_closed(CHANNEL, GUILD)
 
 
+@pytest.mark.parametrize("is_found", [False, True])
+async def test_what_is_said_in_a_session_that_begins_meanwhile_waits_for_what_was_missed_before(
+    stage: Stage, *, is_found: bool
+) -> None:
+    """Which begins while channels are read, or while it is found out which."""
+    stage.backlog.gate = asyncio.Event()
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    stage.catch_up.expect()
+    running = asyncio.create_task(stage.run())
+    if is_found:
+        assert not await waits(stage, OTHER)
+    else:
+        await asyncio.sleep(0)
+        assert not stage.backlog.read
+    stage.catch_up.expect()
+    assert await waits(stage, OTHER)
+    stage.backlog.gate.set()
+    await running
+    assert await waits(stage, CHANNEL)
+    assert await waits(stage, OTHER)
+    assert not stage.catch_up.beat()
+    await stage.catch_up.run()
+    assert not await waits(stage, CHANNEL)
+    assert not await waits(stage, OTHER)
+
+
 @pytest.mark.parametrize("outages", [1, 4])
 async def test_while_the_store_is_away_the_new_wait_behind_what_was_begun_and_missed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, outages: int
