@@ -203,14 +203,15 @@ class Replays:
         if await replay.resume(client):
             log.info("session_resumed", shard=shard_id, since=f"{session.at:%H:%M:%S}")
         else:
-            self._open.pop(shard_id, None)
             await replay.close()
+            self._open.pop(shard_id, None)
             log.info("no_replay", shard=shard_id, meaning="what was missed is read channel by channel")
 
     async def end(self, shard_id: int) -> bool:
         """The shard is about to IDENTIFY, and has no other connection from then on. Returns whether it had."""
-        if replay := self._open.pop(shard_id, None):
+        if replay := self._open.get(shard_id):
             await replay.close()
+            self._open.pop(shard_id, None)  # not before: where this is broken off, it is still to be closed
             self._heard[shard_id] = replay
         return replay is not None
 

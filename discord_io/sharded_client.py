@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 import discord
@@ -17,7 +19,7 @@ from discord.shard import EventItem
 from discord.shard import Shard as LibrarysShard
 
 from discord_io.discord_wire import UNREADABLE
-from discord_io.replay import RESUMABLE, Replays
+from discord_io.replay import CLOSE_SECONDS, RESUMABLE, Replays
 from health import Health
 from shards import DIRECT, Session
 
@@ -67,6 +69,33 @@ class Socket(DiscordClientWebSocketResponse):
 discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[attr-defined]  # what the library makes of a connection
 
 
+_opened: ContextVar[list[DiscordWebSocket]] = ContextVar("_opened")
+
+
+class WebSocket(DiscordWebSocket):
+    """Leaves no connection behind where it is given up before its IDENTIFY or RESUME: nobody else knows of it yet."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(socket, loop=loop)
+        _opened.get().append(self)
+
+    @classmethod
+    async def from_client(cls, client: discord.Client, **options: Any) -> Self:
+        opened: list[DiscordWebSocket] = []
+        _opened.set(opened)
+        try:
+            return await super().from_client(client, **options)
+        except BaseException:
+            for socket in opened:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSE_SECONDS):
+                        await socket.close(code=RESUMABLE)
+            raise
+
+
+discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # as which a shard comes back
+
+
 class Shard(LibrarysShard):
     """One shard's connection."""
 
@@ -109,6 +138,7 @@ class Shard(LibrarysShard):
     async def close(self) -> None:
         if self._returning:
             self._returning.cancel()
+            await asyncio.gather(self._returning, return_exceptions=True)
         self._cancel_task()
         await self.ws.close(code=self.end_code)
 
@@ -202,8 +232,8 @@ class ShardedClient(discord.AutoShardedClient):
             await self.replays.open(self, shard_id)
         await self.may_identify(shard_id)
         try:
-            connecting = DiscordWebSocket.from_client(self, shard_id=shard_id)
-            socket = await asyncio.wait_for(connecting, self.shard_connect_timeout)
+            async with asyncio.timeout(self.shard_connect_timeout):
+                socket = await WebSocket.from_client(self, shard_id=shard_id)
         except ReconnectWebSocket:
             raise ConnectionError("the gateway closed the connection at once") from None
         shard = Shard(socket, self, self._AutoShardedClient__queue.put_nowait)

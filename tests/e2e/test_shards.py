@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from discord.gateway import DiscordWebSocket
 
 import discord_io.sharded_client
 import persistence.lifecycle
@@ -172,6 +174,35 @@ async def test_one_that_is_connected_and_never_ready_is_connected_anew(
         await scene.until(lambda: bot.is_up(1))
         await scene.answer_to(mention(scene, 1))
     assert not scene.journal.find("shard_not_ready", shard=0)
+
+
+@pytest.mark.parametrize("what", ["connects", "comes back"])
+@pytest.mark.parametrize("stage", ["poll_event", "send_as_json"])
+async def test_one_that_is_left_while_it_connects_leaves_no_connection_behind(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, stage: str, what: str
+) -> None:
+    reached, step = asyncio.Event(), getattr(DiscordWebSocket, stage)
+
+    async def hang(socket: DiscordWebSocket, *args: Any, **options: Any) -> None:
+        await step(socket, *args, **options)
+        if socket.shard_id == 1 and not reached.is_set():
+            reached.set()
+            await asyncio.Event().wait()
+
+    async with process(scene, *([0] if what == "connects" else [0, 1])) as bot:
+        monkeypatch.setattr(DiscordWebSocket, stage, hang)
+        if what == "connects":
+            connecting = asyncio.create_task(bot.connect_shard(1))
+        else:
+            scene.pg.disconnect(4000, 1)
+        await reached.wait()
+        assert len(scene.pg._gateway.connections) == 2
+        if what == "connects":
+            connecting.cancel()
+            await asyncio.gather(connecting, return_exceptions=True)
+        await bot.disconnect_shard(1)
+        await scene.until(lambda: len(scene.pg._gateway.connections) == 1)
+        assert scene.pg.connected_shards == [0]
 
 
 async def test_one_that_is_lost_before_it_is_ready_is_connected_anew(scene: Scene) -> None:
