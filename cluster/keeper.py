@@ -106,8 +106,9 @@ class Keeper:
     async def leave(self) -> None:
         """This process ends: it takes none any more, and others are to have its share."""
         self._is_leaving = True
-        if self._taking:
+        if self._taking:  # the connection that it may have begun is closed before any lease is given back
             self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
         async with self._briefly():
             await self._leases.leave()
 

@@ -232,6 +232,36 @@ async def test_one_that_ends_takes_none_any_more(join: Join) -> None:
         await until(lambda: len(process.ids) == 1)
 
 
+async def test_one_that_ends_gives_nothing_back_before_the_connection_it_began_is_closed(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, idle = Process(join()), join()
+    await idle.leases.renew(COUNT_OF_ALL)
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    async def add_shard(_shard_id: int) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            closed.set()
+
+    monkeypatch.setattr(process.bot, "add_shard", add_shard)
+    async with process.running():
+        await begun.wait()
+        leave = process.cluster.leases.leave
+
+        async def leave_once_closed() -> None:
+            assert closed.is_set()
+            await leave()
+
+        monkeypatch.setattr(process.cluster.leases, "leave", leave_once_closed)
+        await process.keeper.leave()
+        assert len(process.ids) == 2
+
+
 async def test_a_shard_that_is_anothers_by_now_ends_the_process(join: Join) -> None:
     process, other = Process(join(), 0), join()
     with capture_logs() as logs:
