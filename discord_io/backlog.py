@@ -203,26 +203,18 @@ class Backlog:
         ours = (m.reference for m in messages if m.author.id == bot_of(self._client)[1])
         return {reference.message_id for reference in ours if reference and reference.message_id}
 
-    async def exchanges(
-        self, news: News, messages: Sequence[discord.Message], asked: Collection[int], known: Collection[int]
-    ) -> dict[int, Exchange | None]:
-        """The questions among these messages that we answered, with our answers, and by its id each part of these.
-
-        asked: the ids of the questions; known: of what is no part of their answers. None stands for what is not to be
-        kept, and for what belongs to a question. One request is made, where there is any: the answers may be out of
-        what was said before.
-        """
-        if not asked:
-            return {}
+    async def around(self, news: News, messages: Sequence[discord.Message]) -> list[discord.Message]:
+        """These messages with the newest there, which answers to them may be among, or out of. Makes one request."""
         newest = await self.newest(news.guild_id, news.channel_id) or ()
-        there = [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
-        found = {m.id: self._exchange(there, m, known) for m in messages if m.id in asked}
-        parts = (record.message_id for exchange in found.values() if exchange for record in exchange.answer)
-        return dict.fromkeys(parts) | found
+        return [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
 
-    def _exchange(
+    def exchange(
         self, messages: Sequence[discord.Message], asked: discord.Message, known: Collection[int]
     ) -> Exchange | None:
+        """One of these messages that we answered, with our answer, as far as both may be kept by now; None: not at all.
+
+        known: the ids of what is no part of the answer.
+        """
         place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
         # What is quoted of our own words may be out of the words of somebody who was forgotten.
         read = without_lost_quote(self._reader.record(asked), me, ())

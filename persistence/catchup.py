@@ -409,18 +409,19 @@ class CatchUp:
         answered = self._backlog.replied_to(messages) & {m.id for m in unknown}
         if messages:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(unknown) - len(answered))
-        exchanges = await self._backlog.exchanges(news, messages, answered, known)
+        there = await self._backlog.around(news, messages) if answered else []
+        recalled: set[int] = set()
         for message in unknown:
             if self._gate.is_left(self._shard_id):
                 break  # the next process takes up the rest
-            if exchange := exchanges.get(message.id):
-                if not self._inbox.is_over(message.id):
-                    answer = tuple(part for part in exchange.answer if not self._inbox.is_over(part.message_id))
-                    self._dormant.recall(channel_id, replace(exchange, answer=answer))
-            elif message.id not in exchanges:
+            if message.id not in answered | recalled:
                 self._dormant.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
                 await self._inbox.take(message)
+            elif not self._inbox.is_over(message.id) and (found := self._backlog.exchange(there, message, known)):
+                recalled |= {part.message_id for part in found.answer}
+                answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
+                self._dormant.recall(channel_id, replace(found, answer=answer))
         return True
 
     async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:

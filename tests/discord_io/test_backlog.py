@@ -76,7 +76,8 @@ class Room:
         backlog, news = self.backlog(blocked=blocked), News(self.pg.guild_id, self.channel, 0)
         messages = await backlog.since(news.guild_id, news.channel_id, asked.id - 1)
         assert messages
-        return (await backlog.exchanges(news, messages, {asked.id}, known))[asked.id]
+        found = next(message for message in messages if message.id == asked.id)
+        return backlog.exchange(await backlog.around(news, messages), found, known)
 
     @property
     def readings(self) -> int:

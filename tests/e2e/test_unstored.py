@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discord_io.backlog import Backlog, Exchange
+from discord_io.backlog import Backlog
 from persistence.lifecycle import ALIVE
 from playground.model import Message
 from tests.support.clock import FakeClock
@@ -128,9 +128,9 @@ async def test_an_answer_that_may_quote_somebody_goes_with_what_they_said(scene:
     assert not on_disk(scene.folder, "Rex")
 
 
-@pytest.mark.parametrize(("deleted", "stays"), [(0, []), (1, ["my cat is called Tim"])])
-async def test_what_is_deleted_while_the_channel_is_read_is_not_told(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, deleted: int, stays: list[str]
+@pytest.mark.parametrize(("gone", "stays"), [(0, []), (1, ["my cat is called Tim"]), ("forget", [])])
+async def test_what_is_deleted_or_forgotten_while_the_channel_is_read_is_not_told(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, gone: int | str, stays: list[str]
 ) -> None:
     scene.stub.replies.append(Reply("I see."))
     async with unstored(scene):
@@ -138,17 +138,20 @@ async def test_what_is_deleted_while_the_channel_is_read_is_not_told(
         exchange = [asked, await scene.answer_to(asked)]
         followup = await followed(scene)
     scene.stub.replies.clear()
-    read = Backlog.exchanges
+    read = Backlog.around
 
-    async def delete_meanwhile(backlog: Backlog, *args: Any) -> dict[int, Exchange | None]:
+    async def and_meanwhile(backlog: Backlog, *args: Any) -> Any:
         found = await read(backlog, *args)
-        gone = asyncio.create_task(scene.bot.wait_for("raw_message_delete"))
-        await asyncio.sleep(0)
-        scene.pg.delete(exchange[deleted])
-        await gone
+        if isinstance(gone, str):
+            await scene.bot.privacy.forget_person(scene.pg.person("Ada"), exchange[1].id)
+        else:
+            deleted = asyncio.create_task(scene.bot.wait_for("raw_message_delete"))
+            await asyncio.sleep(0)
+            scene.pg.delete(exchange[gone])
+            await deleted
         return found
 
-    monkeypatch.setattr(Backlog, "exchanges", delete_meanwhile)
+    monkeypatch.setattr(Backlog, "around", and_meanwhile)
     async with life(scene):
         await scene.decision(followup)
         await scene.answer_to(scene.mention("Ada", "and now?"))

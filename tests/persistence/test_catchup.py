@@ -109,10 +109,11 @@ class FakeBacklog:
     def replied_to(self, _messages: Sequence[Message]) -> set[int]:
         return self.answered
 
-    async def exchanges(
-        self, _news: News, _messages: Sequence[Message], asked: Collection[int], _known: Collection[int]
-    ) -> dict[int, None]:
-        return dict.fromkeys(asked)
+    async def around(self, _news: News, messages: Sequence[Message]) -> Sequence[Message]:
+        return messages
+
+    def exchange(self, _messages: Sequence[Message], _asked: Message, _known: Collection[int]) -> None:
+        return None
 
     def answer(self, _messages: Sequence[Message], _reply_to: int, later: Collection[int]) -> list[Posted]:
         return [Posted(message_id, NOON) for message_id in later]
@@ -188,6 +189,9 @@ class Stage:
         if self.reviews_fail:
             raise OSError("the store cannot be read")
         return self.newest.get(channel_id)
+
+    def is_over(self, message_id: int) -> bool:
+        return message_id in self.taken
 
     async def take(self, message: Any) -> None:
         self.taken.append(message.id)
