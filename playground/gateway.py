@@ -235,7 +235,7 @@ class Gateway:
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         """Serve one websocket for as long as it lasts."""
-        socket = web.WebSocketResponse(compress=False)
+        socket = web.WebSocketResponse(compress=False, autoclose=False)
         await socket.prepare(request)
         connection = Connection(socket, request)
         self.connections.add(connection)
@@ -252,6 +252,7 @@ class Gateway:
             self._detach(connection)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
+            await socket.close()  # now, as whoever hears of it may IDENTIFY anew at once
         return socket
 
     def _receive(self, connection: Connection, kind: WSMsgType, data: str | bytes) -> None:
