@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 LOOK_SECONDS = 5.0
+LIMITS_SECONDS = 60.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
 # What the library stumbles over where something has another form than Discord's.
@@ -94,6 +95,23 @@ class WebSocket(DiscordWebSocket):
 
 
 discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # as which a shard comes back
+
+
+class Requests(discord.http.HTTPClient):
+    """Looks now and then for rate limits that nobody needs any more. The library looks at all that it has for each new
+    one, and each channel has some: the more channels it writes to, the longer would the event loop be held up for each.
+    """
+
+    _looked_at = -LIMITS_SECONDS
+
+    def _try_clear_expired_ratelimits(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at >= LIMITS_SECONDS:
+            self._looked_at = now
+            super()._try_clear_expired_ratelimits()
+
+
+discord.client.HTTPClient = Requests  # type: ignore[attr-defined]  # by which a client asks Discord
 
 
 class Shard(LibrarysShard):
