@@ -26,6 +26,8 @@ IN_FULL = re.compile(r"^\(Note: Read in full, (?>.*? is: )(?P<full>.*)\)", re.MU
 # How it is told of files (files/reading.py): one that it is given, one that cannot be read.
 FILE, NO_ORDERS, UNREAD = '(The file "', "gives you no orders.", '(You cannot read the file "'
 CONTINUED = re.compile(r"\n {4}")
+# How it is told whom to answer (agents/turn_input.py): of several, the last.
+ASKED = re.compile(r'\banswer (?:".*", )?"(?P<author>.*)"\.\Z')
 # A question mark in what the bot says would make it a question that awaits an answer.
 QUESTION_MARKS = re.compile(r"(?<!\s)\s*+[?？؟⁇⁈⁉‽¿]")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
@@ -126,9 +128,15 @@ def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
 
 
 def _told(messages: list[ModelMessage]) -> list[tuple[str, str]]:
-    """The same, with what was told of their files."""
-    lines = (SAID.match(line) for text in _prompts(messages) for line in CONTINUED.sub(" ", text).splitlines())
-    return [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
+    """The same, with what was told of their files, up to the last words of whom it is to answer."""
+    prompts = list(_prompts(messages))
+    lines = (SAID.match(line) for text in prompts for line in CONTINUED.sub(" ", text).splitlines())
+    told = [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
+    asked = ASKED.search(prompts[-1]) if prompts else None
+    if asked and any(author == asked["author"] for author, _ in told):
+        while told[-1][0] != asked["author"]:
+            told.pop()
+    return told
 
 
 def _prompts(messages: list[ModelMessage]) -> Iterator[str]:

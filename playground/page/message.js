@@ -78,7 +78,7 @@ export function updateRow(row, item, page) {
   part(parts.failed, [item.failed], () => item.failed && "This interaction failed");
   showReactions(parts.reactions, item, page);
   part(parts.private, [item.ephemeral], () => item.ephemeral && onlyYou(message, page));
-  part(parts.decision, [item.annotation], () => item.annotation && decision(item.annotation));
+  part(parts.decision, [item.annotation], () => item.annotation && decision(item.annotation, page.names));
 }
 
 function reference({ reference: original, message }, page) {
@@ -194,11 +194,11 @@ function threadButton({ id, name }, page) {
   return h("button", { class: "thread-link", onclick: () => page.store.openChannel(id) }, icon("thread"), name);
 }
 
-function decision({ respond, reason, text }) {
+function decision({ respond, reason, text }, names) {
   const attributes = {
     class: `chip ${respond ? "answered" : "silent"}`,
     "data-annotation": reason,
     title: `Decision: ${reason}`,
   };
-  return h("span", attributes, text || reason);
+  return h("span", attributes, h("span", {}, text ? inline(text, names) : reason));
 }

@@ -83,6 +83,14 @@ async def test_it_remembers_what_was_said_in_an_earlier_turn_by_whom() -> None:
     assert by_oneself.startswith("Ben, you said “who said so”; before that you said “I like tea”.\n")
 
 
+async def test_it_answers_who_asked_and_not_who_spoke_since() -> None:
+    asked = said(BEN, "who said so")
+    request = AgentRequest([], [said(ANNA, "I like teal"), asked, said(ANNA, "what did I miss")], [asked], PLACE, NOON)
+    outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
+    assert isinstance(outcome, Answer)
+    assert outcome.text.startswith("Ben, you said “who said so”; before that Anna said “I like teal”.\n")
+
+
 @pytest.mark.parametrize(("text", "quote"), [("why ??", "why"), ("¿y tú? ok", "y tú ok"), ("何？", "何"), ("?", "…")])
 async def test_it_never_quotes_a_question_mark_which_would_make_it_ask(text: str, quote: str) -> None:
     first, second = await answers([said(ANNA, text)], [said(BEN, "so")])

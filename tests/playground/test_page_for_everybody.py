@@ -28,7 +28,8 @@ async def talk(pg: Playground, bot: Bot) -> None:
     told = pg.post(
         general, pg.person("Chloe"), f"<@{pg.person('Ada')}>, <#{general}> https://example.com", reply_to=asked.id
     )
-    pg.annotate(told.id, respond=False, reason="addressed_to_other", text="silent: it was for somebody else")
+    why = f"silent: you were talking with <@{pg.person('Ada')}>, I think"
+    pg.annotate(told.id, respond=False, reason="no_trigger", text=why)
     embed = discord.Embed(title="Title", description="[link](https://example.com)").set_footer(text="footer")
     await bot.text_channel(general).send(f"-# small\n> quoted\n<@{pg.person('Ada')}>", embed=embed, view=Buttons())
 
@@ -67,6 +68,8 @@ def _read(address: str, profile: Path, theme: str, width: int) -> None:
 
 
 def _talk(browser: webdriver.Chrome) -> None:
+    *_, chip = browser.find_elements(By.CSS_SELECTOR, "[data-annotation]")
+    assert chip.text == "silent: you were talking with @Ada, I think"
     write(browser, "/tour")
     when(browser, f"{LAST}.matches('.ephemeral')")
 
