@@ -18,7 +18,7 @@ from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.web.console_support import made_up
 from turns.turn import Question
 from web.console.channel import Row, State, rows
-from web.console.feed import MOST_CHANNELS, MOST_IN_CHANNEL, Feed
+from web.console.feed import MOST, Feed
 from web.shown import Shown
 
 HIDDEN = 987_654_321_000_000_000  # an id that is part of no other number
@@ -103,7 +103,7 @@ async def test_what_is_deleted_or_forgotten_vanishes_and_an_edit_is_followed(sho
     shown.conversations.forget_messages(CHANNEL, [second.message_id])
     shown.feed.forget(Forget([CHANNEL], message_ids=frozenset({second.message_id})))
     assert last(shown).text == "first"
-    assert (shown.feed.find(CHANNEL, second.message_id), len(shown.feed)) == (None, 1)
+    assert (shown.feed.find(second.message_id), len(shown.feed)) == (None, 1)
     shown.conversations.forget_author(CHANNEL, ANNA)
     shown.feed.forget(Forget([CHANNEL], author_id=ANNA))
     assert (rows(shown, CHANNEL, shows_content=True), len(shown.feed)) == ([], 0)
@@ -125,10 +125,8 @@ async def test_a_decision_outside_any_conversation_is_shown_without_its_message(
 
 def test_the_feed_keeps_so_much_and_no_more() -> None:
     feed = Feed()
-    for channel_id in range(MOST_CHANNELS + 5):
-        feed.turn_ended(turn(1, channel_id=channel_id))
-    for message_id in range(MOST_IN_CHANNEL + 5):
-        feed.turn_ended(turn(message_id, channel_id=MOST_CHANNELS))
-    assert len(feed) == MOST_CHANNELS - 1 + MOST_IN_CHANNEL
-    assert feed.find(4, 1) is None
-    assert feed.find(MOST_CHANNELS, 5)
+    for message_id in range(MOST + 5):
+        feed.turn_ended(turn(message_id, channel_id=message_id % 7))
+    assert len(feed) == MOST
+    assert feed.find(4) is None
+    assert feed.find(5)

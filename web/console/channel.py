@@ -109,7 +109,7 @@ class _Reading:
         author_id = record.author_id if record else entry.author_id if entry else 0
         if author_id in self._shown.opted_out:
             return None
-        turn = self._shown.feed.find(self._channel_id, message_id)
+        turn = self._shown.feed.find(message_id)
         return Row(
             message_id,
             record.timestamp if record else _said_at(message_id),
