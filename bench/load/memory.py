@@ -1,4 +1,4 @@
-"""What live conversations take, by the memory of the process, and what of it is given back once they end."""
+"""What live conversations take of the process' memory, what is given back once they end, and what as many more take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from followup.model import load_model
 WARM_UP = 100  # channels in which everything is found once that all channels share
 MESSAGES = 50
 AT_ONCE = 20  # channels that are filled at once: what waits to be handled takes memory, too
-MAX_KILOBYTES, MAX_LEFT = 60, 0.25
+MAX_KILOBYTES, MAX_LEFT, AGAIN = 60, 0.25, 1.05
 SETTLED_SECONDS = 6.0  # for what is stored a little later; idle conversations are looked for every 5 s
 NEVER = 2.0  # a score that there is not
 DAY = timedelta(days=1)
@@ -74,6 +74,9 @@ async def memory(folder: Path, channels: int) -> list[Row]:
                 await asyncio.sleep(1)
         await asyncio.sleep(SETTLED_SECONDS)
         held, used = _trimmed(), _in_use()
+        later = timedelta()
+        await _fill(bot, peer, WARM_UP, channels)
+        again, live_again = resident(), len(bot.conversations)
     each, of_ended = 1e3 * (kept - before) / channels, 1e3 * (used - used_before) / channels
     return [
         Row("live conversations", f"{live:,}", f"{channels:,}", live == channels),
@@ -86,6 +89,8 @@ async def memory(folder: Path, channels: int) -> list[Row]:
             of_ended <= MAX_LEFT * each,
         ),
         Row("the same with what the allocator keeps for what comes next", f"{1e3 * (held - before) / channels:.0f} kB"),
+        Row("live conversations once more", f"{live_again:,}", f"{channels:,}", live_again == channels),
+        Row("the process against the first time", f"{again / full:.3f}", f"{AGAIN}", again <= AGAIN * full),
     ]
 
 

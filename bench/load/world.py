@@ -30,7 +30,8 @@ TALK = Path(__file__).parents[2] / "evals/data/rooms.jsonl"
 TICK_SECONDS = 0.01
 LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
 AMONG_PEOPLE = 0.8
-BUSY = 10  # one in so many channels is one in which the bot is called
+BUSY = 2  # one in so many channels is one in which the bot is called: often enough, and not so often that no talk ends
+EARLIER = 20  # messages that stood in each of those before, which a conversation is begun with
 PAUSE_SECONDS = 8.0  # between two faults
 STORM = 100  # requests that get a 429
 ASKERS = 50  # people who call the bot, and say nothing else
@@ -187,7 +188,12 @@ class World:
         askers, talkers = people[:ASKERS], people[ASKERS:]
         busy, quiet = self._channels[::BUSY], [c for place, c in enumerate(self._channels) if place % BUSY]
         called: deque[tuple[float, int]] = deque()
-        started, posted, choose = perf_counter(), 0, self._chance
+        choose = self._chance
+        for channel in busy:
+            for _ in range(EARLIER):
+                self._loopback.post(channel, choose.choice(talkers), next(self._texts))
+            await asyncio.sleep(TICK_SECONDS)
+        started, posted = perf_counter(), 0
         while (passed := perf_counter() - started) < 60 * minutes:
             while called and called[0][0] < passed - LIVE_SECONDS:
                 called.popleft()
