@@ -110,13 +110,10 @@ class Snapshots:
 
     def _load(self, shard_ids: Collection[int] | None) -> tuple[StoredState, dict[int, int], dict[int, int]]:
         store, shards = self._writer.store, self._shards
-
-        def is_wanted(guild_id: int) -> bool:
-            return shard_ids is None or shards.of(guild_id) in shard_ids
-
-        transcripts, known = self._transcript.load(is_wanted)
-        guilds, told = ({}, {}) if shard_ids is None else read_guilds(store, self._kinds, known)
-        kept = self._kinds.read(store, transcripts, {**told, **known, **guilds}, shards, shard_ids)
+        listed = {} if shard_ids is None else self._kinds.listed(store)
+        transcripts, known = self._transcript.load(lambda guild: shard_ids is None or shards.of(guild) in shard_ids)
+        guilds, told = ({}, {}) if shard_ids is None else read_guilds(store, self._kinds, listed, known)
+        kept = self._kinds.read(store, transcripts, listed, {**told, **known, **guilds}, shards, shard_ids)
         for kind, id_, value in ((kind, id_, row[kind]) for id_, row in kept.lacking.items() for kind in row):
             self._writer.write(Key(kind, 0, id_), orjson.dumps(value))
         return kept, guilds, told

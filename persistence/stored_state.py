@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +18,8 @@ Encode = Callable[[], bytes]
 """Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
 ByKind = dict[str, Any]
 """Snapshots by their kind."""
+Listed = Mapping[str, Sequence[int]]
+"""Channels by the kind of what there is of them."""
 SHARD_COUNT = "shard_count"  # the row of how many shards those of shards are; null where one process had all
 
 
@@ -73,22 +75,30 @@ class Kinds:
     of_process: dict[str, Kept] = field(default_factory=dict)
     if_damaged: dict[str, str | None] = field(default_factory=dict)
 
+    def listed(self, store: Store) -> Listed:
+        """The channels of which there is anything, by its kind.
+
+        To be read before their guilds are: where one of these rows is, the guild's is, too, and other processes write.
+        """
+        return {kind: store.channels(kind) for kind in self.of_channels}
+
     def read(
         self,
         store: Store,
         transcripts: Mapping[int, int],
+        listed: Listed,
         guilds: Mapping[int, int],
         shards: Shards,
         shard_ids: Collection[int] | None,
     ) -> StoredState:
-        """What is stored of these shards; None: of all. guilds: of channels; one that is not stored is 0."""
+        """What is stored of these shards; None: of all, also what is not listed. guilds: of channels; 0: not stored."""
         wanted = [DIRECT] if shard_ids is None else shard_ids
 
         def shard_of(row_id: int) -> int:
             """Also of a row from when there were more."""
             return DIRECT if shard_ids is None else row_id % (shards.count or 1)
 
-        found = self._of_channels(store, guilds, shards, shard_ids)
+        found = self._of_channels(store, listed, guilds, shards, shard_ids)
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         of_shards = _by_id(store, self.of_shards)
         count, before = None if shard_ids is None else shards.count or 1, _shard_count(store)
@@ -103,14 +113,19 @@ class Kinds:
         )
 
     def _of_channels(
-        self, store: Store, guilds: Mapping[int, int], shards: Shards, shard_ids: Collection[int] | None
+        self,
+        store: Store,
+        listed: Listed,
+        guilds: Mapping[int, int],
+        shards: Shards,
+        shard_ids: Collection[int] | None,
     ) -> dict[int, ByKind]:
         found: dict[int, ByKind] = {}
         for kind in self.of_channels:
             channels = None
             if shard_ids is not None:
                 guild_of = (lambda guild_id: guild_id) if kind in self.of_guilds else (lambda c: guilds.get(c, 0))
-                channels = [c for c in store.channels(kind) if shards.of(guild_of(c)) in shard_ids]
+                channels = [c for c in listed[kind] if shards.of(guild_of(c)) in shard_ids]
             for row in store.read(kind, channels):
                 found.setdefault(row.channel, {})
                 value = self.if_damaged.get(kind) if row.value is None else orjson.loads(row.value)
@@ -119,14 +134,16 @@ class Kinds:
         return found
 
 
-def read_guilds(store: Store, kinds: Kinds, known: Collection[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """The guilds of channels of which that is stored beside the transcripts; and those that nothing but what is stored
-    of the channel tells, as a process that has all shards left it. known: channels of which the transcripts tell it.
+def read_guilds(
+    store: Store, kinds: Kinds, listed: Listed, known: Collection[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The guilds of the listed channels of which that is stored beside the transcripts; and those that nothing but what
+    is stored of the channel tells, as a process that has all shards left it. known: of which the transcripts tell it.
     """
     stored = {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
     told: dict[int, int] = {}
     for kind in kinds.of_channels.keys() - kinds.of_guilds:
-        unknown = [c for c in store.channels(kind) if c not in known and c not in stored]
+        unknown = [c for c in listed[kind] if c not in known and c not in stored]
         for row in store.read(kind, unknown):
             value = None if row.value is None else orjson.loads(row.value)
             if isinstance(value, dict) and (guild_id := value.get("guild_id")):

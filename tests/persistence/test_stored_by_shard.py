@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from persistence.channel_guilds import GUILD_OF
 from persistence.holders import Holder
 from persistence.snapshots import Snapshots
 from persistence.stored_state import SHARD_COUNT as COUNTED
@@ -18,7 +19,7 @@ from state.consent import Consent, Forgotten
 from state.message import Appended
 from state.optout import OptOut
 from storage.redis_store import RedisStore
-from storage.store import Key
+from storage.store import Key, Row
 from tests.support.people import BEN, said
 
 SHARD_COUNT = 4
@@ -122,6 +123,24 @@ async def start(redis_url: str) -> AsyncIterator[Start]:
 
 async def rows(process: Process, kind: str) -> list[int]:
     return [row.id for row in await process.snapshots.rows(kind)]
+
+
+async def test_what_another_begins_to_keep_meanwhile_is_not_taken_for_a_direct_channels(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = start(), start()
+    await first.take(1)
+    read = RedisStore.read
+
+    def read_while_the_other_writes(store: RedisStore, kind: str, *args: Any, **how: Any) -> list[Row]:
+        rows = read(store, kind, *args, **how)
+        if kind == GUILD_OF:
+            store.write({Key(GUILD_OF, CHANNELS[1]): str(GUILDS[1]).encode(), Key("things", CHANNELS[1]): b'"of 1"'})
+        return rows
+
+    monkeypatch.setattr(RedisStore, "read", read_while_the_other_writes)
+    assert (await second.take(0)).channels == {}
+    assert (await second.take(1)).channels == {CHANNELS[1]: {"things": "of 1"}}
 
 
 async def test_each_reads_what_is_of_its_shards_and_more_when_it_takes_more(start: Start) -> None:
