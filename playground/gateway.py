@@ -27,7 +27,7 @@ _ACK_SECONDS = 0.05
 _MAX_PAYLOAD = 4_096  # bytes that a client may send at once
 _SENDS, _SENDS_SECONDS = 120, 60.0
 _MAX_QUEUED = 100_000  # frames waiting for a client that does not read
-_MAX_DETACHED = 8  # sessions kept without a connection, or as many as there are shards
+_MAX_DETACHED = 8  # sessions kept without a connection, or four of each shard
 _MAX_GUILDS = 2_500  # on one shard
 _IDENTIFY_SECONDS = 5.0
 
@@ -357,7 +357,7 @@ class Gateway:
             if not connection.closing and connection.socket.close_code in (1000, 1001):  # the client gave it up
                 self.sessions.pop(session.id, None)
         detached = [one.id for one in self.sessions.values() if one.connection is None]
-        for session_id in detached[: -max(_MAX_DETACHED, self.shards or 0)]:
+        for session_id in detached[: -max(_MAX_DETACHED, 4 * (self.shards or 0))]:
             del self.sessions[session_id]
         self._connection_changed()
 
