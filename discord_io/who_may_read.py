@@ -60,10 +60,13 @@ def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
 def is_read_by_all_of(there: Channel, here: Channel) -> bool:
     """Whether whoever sees what is said here can read what was said there, whichever roles they may have.
 
-    Where it depends on who has which roles together, it is no.
+    Where it depends on who has which roles together, it is no. So it is of an age-restricted channel elsewhere: Discord
+    asks there for an age, of which it tells bots nothing.
     """
     rules_there, rules_here = _rules(there), _rules(here)
     if rules_there is None or rules_here is None or (_is_private(there) and there != here):
+        return False
+    if there.is_nsfw() and not here.is_nsfw():
         return False
     if here.guild.default_role.permissions.administrator:
         return True

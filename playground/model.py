@@ -160,7 +160,7 @@ class Channel:
 
     `recipient_id` is set in a direct-message channel only, `thread` in a thread, `parent_id` in a thread and in a
     channel of a category, `tags` in a forum, `group` in a group's direct messages, which the bot is not in; `guild_id`
-    is None in all direct messages.
+    is None in all direct messages; `nsfw` where it is age-restricted.
     """
 
     id: int
@@ -177,6 +177,7 @@ class Channel:
     thread: Thread | None = None
     tags: tuple[Wire, ...] = ()
     needs_tag: bool = False
+    nsfw: bool = False
     group: tuple[int, ...] = ()
 
     @property

@@ -134,6 +134,10 @@ class People:
         """Move a channel into a category, or out of all; what it allows and denies stays."""
         self.world.change_channel(self.world.channel(channel_id), parent_id=category)
 
+    def restrict_channel(self, channel_id: int) -> None:
+        """Make a channel, with its threads, age-restricted."""
+        self.world.change_channel(self.world.channel(channel_id), nsfw=True)
+
     def rename_channel(self, channel_id: int, name: str) -> None:
         self.world.change_channel(self.world.channel(channel_id), name=name)
 

@@ -183,7 +183,7 @@ def channel_object(world: World, channel: Channel) -> Wire:
         | {
             "topic": channel.topic or None,
             "position": channel.position,
-            "nsfw": False,
+            "nsfw": channel.nsfw,
             "parent_id": str(channel.parent_id) if channel.parent_id else None,
             "permission_overwrites": [
                 {"id": str(one.id), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}

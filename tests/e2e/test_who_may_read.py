@@ -101,6 +101,23 @@ async def test_a_link_in_the_words_of_a_button_is_not_of_whoever_clicks_it(
         assert tool_results(stub.requests[-1])[-1] == NOT_GIVEN
 
 
+@pytest.mark.parametrize("restricted", ["the other channel", "both"])
+async def test_what_stands_behind_an_age_gate_is_not_read_before_it(scene: Scene, restricted: str) -> None:
+    secret = hidden(scene)
+    heard = scene.bot.wait_for("guild_channel_update")
+    scene.pg.restrict_channel(secret.channel_id)
+    await heard
+    if restricted == "both":
+        heard = scene.bot.wait_for("guild_channel_update")
+        scene.pg.restrict_channel(scene.pg.channel("general"))
+        await heard
+    scene.stub.replies.extend([call("read_message", link=link(scene, secret)), Reply("Not here.")])
+    await scene.ask("Ada", f"what does {link(scene, secret)} say?")
+    [found] = tool_results(scene.stub.requests[-1])
+    assert ("bluebell" in found) == (restricted == "both")
+    assert (found == READ_BY_FEWER) == (restricted != "both")
+
+
 # What was said before somebody came
 
 
