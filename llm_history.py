@@ -350,14 +350,14 @@ def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage
 
     What tools gave goes where the answer may have drawn on what was told before.
     """
-    kept: list[ModelMessage] = []
-    told: set[int] = set()
+    kept, told, has_before = list[ModelMessage](), set[int](), False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             told = _told_in(message)
+            has_before = has_before or min(told, default=0) < since or cut_before(message) is not None
         if max(told, default=0) < since:
             continue
-        if isinstance(message, ModelResponse) and min(told) < since:
+        if isinstance(message, ModelResponse) and (has_before if uses_tools(message) else min(told) < since):
             message = replace(message, metadata=None)  # noqa: PLW2901
         kept.append(message)
     return reworded(kept, dict.fromkeys(tag["message_id"] for tag in tags_in(kept) if tag["message_id"] < since))

@@ -55,7 +55,7 @@ class ThreadClicks:
             await whisper(interaction, refusal)
             return
         # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
-        title = title_of(conversation)
+        title = title_of(conversation) if interaction.permissions.read_message_history else UNTITLED
         self._conversations.move(channel_id, card.id)
         await settle(interaction, card.content)
         try:

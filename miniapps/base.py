@@ -164,6 +164,10 @@ class MiniApp(ABC):
         """Whether what a follow-up was about is still so; asked before it is offered."""
         return True
 
+    def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002 - most keep nothing
+        """Whose words it keeps there: the authors' ids, by the ids of the messages in which they said them."""
+        return {}
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing
         """Drops what one person said there, or, with None, everybody."""
 

@@ -131,6 +131,14 @@ class MiniAppRouter:
             log.exception("miniapp_failed", miniapp=miniapp_id, problem="still_stands raised")
             return False
 
+    def said(self, miniapp_id: str, chat_guid: ChatGuid) -> Mapping[int, int]:
+        """Whose words a mini-app keeps there, as of MiniApp.said; nothing if it is gone, or raises, which is logged."""
+        try:
+            return dict(self._apps[miniapp_id].said(chat_guid)) if miniapp_id in self._apps else {}
+        except FAULTS:
+            log.exception("miniapp_failed", miniapp=miniapp_id, problem="said raised")
+            return {}
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         """Has all drop what one person, or with None everybody, said there."""
         self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))

@@ -63,6 +63,9 @@ class TripPlanner(MiniApp):
         stop = self._trips.get(chat_guid, Trip()).find(about)
         return stop is not None and len(stop.notes) < MAX_NOTES
 
+    def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:
+        return {by.message_id: by.author_id for by in self._trips.get(chat_guid, Trip()).all_said}
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         trip = self._trips.get(chat_guid)
         if author_id is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -63,6 +63,12 @@ class Trip:
 
     def find(self, venue_id: object) -> Stop | None:
         return next((stop for stop in self.stops if stop.venue.id == venue_id), None)
+
+    @property
+    def all_said(self) -> Iterator[Attribution]:
+        """Of all that somebody said."""
+        notes = (note for stop in self.stops for note in stop.notes)
+        yield from filter(None, (self.said, *(stop.said for stop in self.stops), *(note.said for note in notes)))
 
     def named(self, name: str, said: Attribution) -> Trip:
         return replace(self, name=name, said=said)

@@ -10,12 +10,13 @@ import discord
 import pytest
 
 from channel_conversation import LONG_ANSWERS
-from commands.thread_clicks import ASKED, BUSY, NOT_YOURS, REFUSED, TOO_LATE
+from commands.thread_clicks import ASKED, BUSY, NOT_YOURS, REFUSED, TOO_LATE, UNTITLED
 from decider import Reason
 from playground.model import Message
 from tests.e2e.test_asking import DRINK
 from tests.e2e.test_bursts import say
 from tests.e2e.test_threads import open_thread
+from tests.e2e.test_who_may_read import newcomer
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
@@ -72,6 +73,17 @@ async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twi
         walk = stage.say("Ada", "I go for a walk", channel=thread.name)
         assert (await stage.decision(walk)).reason is not Reason.ALONE_TOGETHER
     assert not on_disk(stage.folder, QUESTIONS[1])
+
+
+async def test_who_may_not_read_the_history_gets_no_title_out_of_it(stage: Scene) -> None:
+    newcomer(stage)
+    async with life(stage, threads="open"):
+        stage.stub.replies.extend(Reply(f"Miso {number}.") for number in range(LONG_ANSWERS))
+        asked = [await stage.ask(who, text) for who, text in zip(["Ada", "Ben", "Ada", "Ada"], QUESTIONS, strict=True)]
+        card = asked[-1]
+        stage.press("Ben", now(stage, card), BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        assert stage.pg.world.threads[card.id].name == UNTITLED
 
 
 async def test_what_is_deleted_in_the_channel_goes_from_a_thread_that_is_archived(stage: Scene) -> None:

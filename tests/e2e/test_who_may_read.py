@@ -156,6 +156,40 @@ async def test_who_may_not_read_the_history_is_told_nothing_of_what_was_said_bef
         assert "daffodil" in scene.told()
 
 
+async def test_what_tools_were_asked_for_others_does_not_tell_a_newcomer_what_was_said_before(scene: Scene) -> None:
+    """The answer was posted when they were there; what stands beside it nobody has read."""
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    await scene.ask("Chloe", SECRET)
+    await scene.decision(scene.say("Ben", "hi all, what a day"))
+    await scene.at_rest()
+    scene.stub.replies.extend([call("current_time", timezone="bluebell"), Reply("It is late.")])
+    await scene.ask("Ada", "how late is it there?")
+    await scene.ask("Ben", "and now?")
+    assert "It is late." in scene.told()
+    assert "bluebell" not in json.dumps(scene.stub.requests[-1])
+
+
+@pytest.mark.parametrize("begins", [False, True])
+async def test_a_mini_app_tells_a_newcomer_nothing_that_was_said_before(scene: Scene, *, begins: bool) -> None:
+    """What they say to it that comes later is told them."""
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    added = await scene.ask("Ada", "add Shake Shack Shibuya")
+    await scene.answer_to(scene.say("Ada", "get the bluebell burger"))
+    if begins:
+        scene.bot.conversations.end(added.channel_id)
+    assert (await scene.ask("Ben", "list our trip")).content == "I see."
+    assert "bluebell" not in scene.told()
+    assert "bluebell" in (await scene.ask("Chloe", "list our trip")).content
+
+
+async def test_a_newcomer_has_a_list_of_what_was_said_since_they_came(scene: Scene) -> None:
+    newcomer(scene)
+    await scene.ask("Ben", "add Shake Shack Shibuya")
+    assert "Shibuya" in (await scene.ask("Ben", "list our trip")).content
+
+
 async def test_of_two_who_are_answered_together_neither_is_told_what_one_may_not_read(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     newcomer(scene)
