@@ -103,6 +103,11 @@ class ConversationManager:
         conversation = self.get(channel_id)
         return conversation.current(llm_history) if conversation else None
 
+    def find(self, channel_id: int, message_id: int) -> MessageRecord | None:
+        """A message as the channel's conversation has it."""
+        conversation = self.get(channel_id)
+        return conversation.find(message_id) if conversation else None
+
     def touch(self, channel_id: int) -> None:
         """Something happened there: the channel's conversation, if there is one, lives on from now."""
         if conversation := self.get(channel_id):
@@ -170,6 +175,8 @@ class ConversationManager:
         """Tools gave the agent words of these."""
         people = {one for kind, one in sources if kind == "person"}
         if (conversation := self.get(channel_id)) and not people <= conversation.looked_up:
+            # Who was forgotten between a tool's reading them and this.
+            conversation.tainted |= {one for one in people if ("person", one) in conversation.taken_back}
             conversation.looked_up |= people
             self._on_change(channel_id)
 

@@ -34,9 +34,10 @@ class Place:
     guild_id: 0 where there is no server. channel_id: the place's own id, by which all that is kept of it is found; a
     thread is a channel of its own. parent_id: of a thread, the channel whose settings count there, too. guild, channel,
     parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
-    none. is_opener: whether the author of the message opened the thread. opens_threads:
-    whether a longer conversation may go on in a thread of the channel. category_id: the category that it, or the
-    channel that it is a thread of, stands in. held: what is set there, as of when something was said; it is not stored.
+    none. is_opener: whether the author of the message opened the thread. titled_by: whose words a thread's title is,
+    where that may be told; 0: nobody's. opens_threads: whether a longer conversation may go on in a thread of the
+    channel. category_id: the category that it, or the channel that it is a thread of, stands in. held: what is set
+    there, as of when something was said; it is not stored.
     """
 
     guild_id: int = 0
@@ -49,6 +50,7 @@ class Place:
     parent: str = ""
     people: int | None = None
     is_opener: bool = False
+    titled_by: int = 0
     opens_threads: bool = False
     category_id: int | None = None
     held: Annotated[InForce, Field(exclude=True)] = field(default=NOTHING_SET, compare=False, repr=False)
@@ -60,7 +62,7 @@ class Place:
     @property
     def untitled(self) -> Place:
         """Without the title of a thread, which is somebody's words."""
-        return replace(self, channel="") if self.is_thread else self
+        return replace(self, channel="", titled_by=0) if self.is_thread else self
 
     @property
     def in_words(self) -> str:

@@ -53,7 +53,7 @@ class Asking:
     async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> str:
         """The answer to a message, as far as it may be told; its words are data, and no instructions."""
         me, channel_id = bot_of(interaction.client)[1], interaction.channel_id or 0
-        record: MessageRecord | None = without_lost_quote(self._reader.record(message), me, ())
+        record: MessageRecord | None = without_lost_quote(self._reader.record(message), me, {})
         if message.author.id == me:
             record = await self._history.quoted(channel_id, message.id)
         if record is None or self._consent.is_opted_out(record.author_id):

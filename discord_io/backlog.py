@@ -217,7 +217,7 @@ class Backlog:
         """
         place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
         # What is quoted of our own words may be out of the words of somebody who was forgotten.
-        read = without_lost_quote(self._reader.record(asked), me, ())
+        read = without_lost_quote(self._reader.record(asked), me, {})
         question = self._consent.tellable(place.channel_id, read) if self._reader.hears(asked) else None
         if question is None or not self.is_answered(place, question.author_id):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -96,7 +97,7 @@ class ChannelHistory:
                 log.info("history_failed", channel=channel_id, detail=str(error))
         if found is None or not is_persons(found):
             return None
-        read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], ())
+        read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], {})
         return self._consent.tellable(where, read)
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
@@ -109,10 +110,12 @@ class ChannelHistory:
         return kept and self._consent.tellable(channel_id, kept)
 
 
-def without_lost_quote(record: MessageRecord, me: int, kept: Collection[int]) -> MessageRecord:
-    """Without a quote of the bot's own words, unless it keeps them."""
-    is_lost = record.reply_to_author_id == me and record.reply_to_id not in kept
-    return requoted(record, None) if is_lost else record
+def without_lost_quote(record: MessageRecord, me: int, kept: Mapping[int, MessageRecord]) -> MessageRecord:
+    """Without a quote of the bot's own words, unless it keeps them; with those whose words these may have."""
+    if record.reply_to_author_id != me or record.reply_to_id is None:
+        return record
+    quoted = kept.get(record.reply_to_id)
+    return replace(record, drew_on=quoted.drew_on | quoted.addressees) if quoted else requoted(record, None)
 
 
 async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int]) -> Mapping[int, MessageRecord]:

@@ -201,14 +201,15 @@ class MessageReader:
         )
         if not isinstance(channel, discord.Thread):
             return place
-        parent = channel.parent
+        parent, title = channel.parent, self.title(channel)
         return replace(
             place,
             kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
-            channel=self.title(channel),
+            channel=title,
             parent=parent.name if parent else "",
             people=self._people_in(channel, author_id, at),
             is_opener=channel.owner_id == author_id,
+            titled_by=channel.owner_id if title else 0,
         )
 
     def title(self, thread: discord.Thread) -> str:

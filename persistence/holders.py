@@ -418,7 +418,7 @@ class ConversationHolder(Holder):
     def _take_back(self, *sources: Source) -> None:
         for channel_id in {
             *self._conversations.take_back(*sources),
-            *self._pending.follow(self._conversations.current),
+            *self._pending.follow(self._conversations.current, self._conversations.find),
         }:
             self._snapshots.purge(channel_id)
 

@@ -94,7 +94,8 @@ class MessageRecord(_Found):
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
-    words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
+    words the model had been told, which it may quote, and of what is read from Discord whose words those of the bot
+    may have that it quotes; unasked: an offer, which nobody had asked for.
     is_bot: the bot itself said it; is_other_bot: another bot or a webhook did. is_direct: a person said it to the bot
     in a direct message.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,

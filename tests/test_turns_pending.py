@@ -91,8 +91,8 @@ async def test_what_a_turn_came_to_follows_where_words_are_taken_back(bench: Ben
     gate = await running(bench)
     before: History = [ModelResponse(parts=[TextPart("Hello")])]
     bench.pending.ready(CHANNEL, Ready("Hello there", "a-prompt", before))
-    assert bench.pending.follow(lambda _channel_id, history: history) == []
-    assert bench.pending.follow(lambda _channel_id, _history: now) == [CHANNEL]
+    assert bench.pending.follow(lambda _channel_id, history: history, bench.conversations.find) == []
+    assert bench.pending.follow(lambda _channel_id, _history: now, bench.conversations.find) == [CHANNEL]
     assert (turn := stored(bench.pending).turn)
     assert (ready := turn.ready)
     assert (ready.text, ready.history) == ("Hello there", now)

@@ -213,7 +213,7 @@ class Answering:
         notes: Sequence[str],
         attached: Mapping[str, Reading],
     ) -> Outcome:
-        questions, place = [question.current(conversation) for question in pending], pending[-1].place
+        questions, place = [question.current(conversation) for question in pending], self._records.titled(pending[-1])
         request = AgentRequest(
             history=(),
             transcript=(),
@@ -289,6 +289,8 @@ class Answering:
         """A mini-app's answer, which needs no model."""
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
+        kept = self._miniapps.said(meaning.miniapp_id or "", question.channel_id)
+        self._records.looked_up(question.channel_id, [("person", who) for who in kept.values()])
         context = MiniAppContext(
             text=meaning.query,
             chat_guid=question.channel_id,

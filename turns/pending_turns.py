@@ -95,14 +95,24 @@ class PendingTurns:
         if turn := self.of(channel_id).turn:
             self._set_turn(channel_id, replace(turn, ready=ready))
 
-    def follow(self, current: Callable[[int, History], History | None]) -> list[int]:
-        """Words were taken back: what turns came to, and is not recorded yet, follows.
+    def follow(
+        self,
+        current: Callable[[int, History], History | None],
+        find: Callable[[int, int], MessageRecord | None],
+    ) -> list[int]:
+        """Words were taken back: what turns came to, and is not recorded yet, follows, and what questions quote.
 
         current: (channel id, what the model was told and said) -> the same as it is now; None where nobody needs it.
-        Returns the channels where that makes a difference.
+        find: (channel id, message id) -> a message as it is recorded. Returns the channels where that makes a
+        difference.
         """
         changed = []
         for channel_id, unfinished in [*self._channels.items()]:
+            for question in (q for q in unfinished.questions if q.message.reply_to_text):
+                recorded = find(channel_id, question.message.message_id)
+                if recorded and not recorded.reply_to_text:  # as of an answer of ours that quoted what is gone
+                    self.revised(replace(question, message=requoted(question.message, None)))
+                    changed.append(channel_id)
             turn = unfinished.turn
             if turn and turn.ready and turn.ready.history is not None:
                 history = current(channel_id, turn.ready.history)
@@ -190,7 +200,10 @@ def _with_places(stored: Any) -> Any:
 def _without_words(unfinished: Unfinished) -> Unfinished:
     """Without the words of those who do not want to be kept: whoever goes on finds them in Discord.
 
-    Nor with a judge's, which may quote anybody.
+    Nor with a judge's, which may quote anybody, nor with a thread's title, which is no word of the question's.
     """
-    kept = (replace(q.as_kept, decision=replace(q.decision, evidence="")) for q in unfinished.questions)
+    kept = (
+        replace(q.as_kept, place=q.place.untitled, decision=replace(q.decision, evidence=""))
+        for q in unfinished.questions
+    )
     return replace(unfinished, questions=tuple(kept))

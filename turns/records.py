@@ -23,6 +23,7 @@ from llm_history import Origin, first_told, tokens_said
 from miniapps.base import FollowUp
 from offers.offer import Note
 from offers.proactive_offers import ProactiveOffers
+from place import Place
 from state import Message, MessageCategory
 from state.agent_state import GENERAL
 from state.consent import Consent
@@ -191,6 +192,18 @@ class Records:
     def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
         """Tools gave the agent words of these for an answer."""
         self._conversations.record_looked_up(channel_id, sources)
+
+    def titled(self, question: Question) -> Place:
+        """Where a question was asked, as it is told for its answer, which may have words of a thread's title."""
+        place = question.place
+        if not place.titled_by:
+            return place
+        at, is_here = question.message.timestamp, place.channel_id
+        title = MessageRecord("", place.titled_by, place.channel, at, is_bot=False, message_id=is_here)
+        if self._consent.tellable(is_here, title) is not title:  # they were forgotten since it was asked
+            return place.untitled
+        self.looked_up(is_here, [("person", place.titled_by)])
+        return place
 
     async def stored(self) -> None:
         """Waits until all that is unfinished would survive a kill."""

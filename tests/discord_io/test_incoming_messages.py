@@ -85,7 +85,7 @@ def test_the_place_is_the_channel_the_thread_with_its_parent_or_the_direct_messa
     here = Place(GUILD, CHANNEL, bot_name="Parley", guild="The Guild", channel="general")
     assert place(bot) == here
     thread = replace(here, channel_id=THREAD, kind=PlaceKind.THREAD, channel="a thread")
-    thread = replace(thread, parent_id=CHANNEL, parent="general")
+    thread = replace(thread, parent_id=CHANNEL, parent="general", titled_by=ANNA)
     assert place(bot, BEN, channel_id=THREAD) == thread
     assert place(bot, channel_id=THREAD) == replace(thread, is_opener=True)
     assert place(bot, channel_id=DIRECT).kind is PlaceKind.DIRECT

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
 
 from discord_io.actions import NOT_TOLD
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
+from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import Scene
-from tests.support.stub_model import Reply
+from tests.support.stub_model import Call, Reply
 
 SECRET = "bluebell"
 QUOTING = f"Chloe's code is {SECRET}."
@@ -229,6 +233,61 @@ async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(sce
     assert SECRET not in scene.told()
 
 
+async def test_an_answer_out_of_what_was_read_elsewhere_goes_though_other_tools_still_ran(scene: Scene) -> None:
+    """Her words were read already, and nothing of the answer was there yet to go with them."""
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.say("Chloe", f"my code is {SECRET}", channel="random")
+    other = scene.say("Ada", "hello there", channel="random")
+    links, answered = [link(scene, said), link(scene, other)], asyncio.Event()
+    held = scene.pg.faults.add("GET", rf"/messages/{other.id}$", delay_event=answered)
+    calls = [Call("read_message", json.dumps({"link": one}), f"call-{one[-19:]}") for one in links]
+    scene.stub.replies.extend([Reply(calls=tuple(calls)), Reply(QUOTING)])
+    asked = scene.mention("Ben", f"what do these say? {' '.join(links)}")
+    await scene.until(lambda: held.hits and scene.sent("GET", f"/messages/{said.id}"))
+    await scene.use("Ada", "why")  # behind Discord's answer
+    await scene.use("Chloe", "forget")
+    answered.set()
+    assert (await scene.answer_to(asked)).content == QUOTING
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene: Scene) -> None:
+    """Of those whose words it has nothing else was told there."""
+    scene.stub.default = lambda _: Reply("I see.")
+    added = await scene.ask("Chloe", "add Shake Shack Shibuya")
+    await scene.answer_to(scene.say("Chloe", f"get the {SECRET} burger"))
+    scene.bot.conversations.end(added.channel_id)
+    assert SECRET in (await scene.ask("Ben", "list our trip")).content
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, SECRET)
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
+    """In the thread itself they have said nothing."""
+    scene.stub.default = lambda _: Reply("I see.")
+    title = f"my code is {SECRET}"
+    open_thread(scene, "Chloe", title, "Ben")
+    scene.stub.replies.append(Reply(QUOTING))
+    await scene.ask("Ben", "what is this thread about?", channel=title)
+    assert title in scene.told()
+    gate = scene.held("It is sunny.")
+    scene.mention("Ben", "what is the weather?", channel=title)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    asked = scene.mention("Ben", "and now?", channel=title)
+    await scene.decision(asked)
+    await scene.use("Chloe", "forget")
+    assert not on_disk(scene.folder, SECRET)
+    gate.set()
+    await scene.answer_to(asked)
+    assert SECRET not in scene.told()
+
+
 # Replies, with which Discord sends what they reply to
 
 
@@ -287,6 +346,35 @@ async def test_an_answer_out_of_a_quoted_answer_goes_with_those_whose_words_that
     await forgotten(scene)
     await scene.ask("Ben", "and now?")
     assert SECRET not in scene.told()
+
+
+async def test_an_answer_out_of_a_reply_that_was_read_elsewhere_goes_with_those_it_quotes(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}", channel="random")
+    scene.stub.replies.append(Reply(QUOTING))
+    answer = await scene.ask("Ada", "what did Chloe say?", channel="random")
+    reply = scene.say("Ada", "thanks, noted", reply_to=answer.id, channel="random")
+    await scene.answer_to(reply)
+    scene.stub.replies.extend([call("read_message", link=link(scene, reply)), Reply(QUOTING)])
+    await scene.ask("Ben", f"what does {link(scene, reply)} say?")
+    assert SECRET in tool_results(scene.stub.requests[-1])[-1]
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotten(scene: Scene) -> None:
+    answer = await quoted(scene)
+    gate = scene.held("It is sunny.")
+    asked = [scene.mention("Ben", words, reply_to=answer.id) for words in ("is it?", "and why?")]
+    await scene.until(lambda: len(scene.bot.turns.pending.of(answer.channel_id).questions) == len(asked))
+    await scene.use("Chloe", "forget")
+    await scene.bot.snapshots.settled()
+    try:
+        assert not in_snapshots(scene.folder, SECRET)
+    finally:
+        gate.set()
+    await scene.answer_to(asked[-1])
 
 
 @pytest.mark.parametrize("by", ["forgetting", "deleting"])

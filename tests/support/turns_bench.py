@@ -246,6 +246,10 @@ class Around:
     def looked_up(self, channel_id: int, sources: Sequence[Source]) -> None:
         """No tool gives the agent anything."""
 
+    def titled(self, question: Question) -> Place:
+        """Nobody is forgotten."""
+        return question.place
+
     def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:
         """Nobody comes back to anything."""
 
