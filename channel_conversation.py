@@ -51,12 +51,12 @@ class ChannelConversation:
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left: those
     whose conversation is not to be gone on with, though one of them may still be answering in it; told_before: what
-    they were told in earlier conversations of the channel, as of LeftStates. names: of those who spoke; called: whom
-    which word calls; named: by a message's id, to whom it is by mention, reply or name, if to anybody. waits: whether
-    a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began;
-    tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave, or answers
-    of before. unsaid: of which questions the answers went since then, and sources: from which messages on all answers
-    did. told_off: who told the bot to keep out in messages that are trimmed.
+    they were told in earlier conversations, or beside their questions, as of LeftStates. names: of those who spoke;
+    called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name, if to anybody.
+    waits: whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the
+    turn began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave,
+    or answers of before. unsaid: of which questions the answers went since then, and sources: from which messages on
+    all answers did. told_off: who told the bot to keep out in messages that are trimmed.
     has_asked_for_thread: a button was shown by which it goes on in a thread. came_from: of one that did, the channel
     that it began in, and the last message that was said there.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.

@@ -10,7 +10,7 @@ from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
-from channel_conversation import ChannelConversation
+from channel_conversation import MAX_REMOTE, ChannelConversation
 from llm_history import Cut, History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
@@ -178,6 +178,14 @@ class ConversationManager:
             # Who was forgotten between a tool's reading them and this.
             conversation.tainted |= {one for one in people if ("person", one) in conversation.taken_back}
             conversation.looked_up |= people
+            self._on_change(channel_id)
+
+    def record_shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
+        """A remote agent is told these words beside its questions: it begins anew once a message goes that has them."""
+        if conversation := self.get(channel_id):
+            said = [m for m in conversation.messages if not m.is_bot and any(word in m.text for word in words)]
+            told = conversation.told_before | {m.message_id: (agent, m.author_id) for m in said}
+            conversation.told_before = dict([*told.items()][-MAX_REMOTE:])
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:

@@ -243,6 +243,8 @@ class Answering:
             # It is told the questions, and nothing else of the channel but what all agents are told.
             conversation.left.discard(turn.agent)
             conversation.asked(turn.agent, [*parts, *(q.message_id for q in questions)])
+            if request.shared:
+                self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
             turn.request = replace(request, state=conversation.states.get(turn.agent))
         else:
             # A question may have been told already, as something said while an earlier turn was being prepared. What

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -192,6 +192,10 @@ class Records:
     def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
         """Tools gave the agent words of these for an answer."""
         self._conversations.record_looked_up(channel_id, sources)
+
+    def shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
+        """A remote agent is told what people mentioned last."""
+        self._conversations.record_shared(channel_id, agent, words)
 
     def titled(self, question: Question) -> Place:
         """Where a question was asked, as it is told for its answer, which may have words of a thread's title."""

@@ -162,6 +162,31 @@ async def test_what_goes_after_the_conversation_is_not_gone_on_with(
         assert docs.paths[-1].split("/")[-2] == ("conv-1" if how == "by another" else "conv-2")
 
 
+@pytest.mark.parametrize("when", ["in the conversation", "after it"])
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+async def test_an_agent_that_was_told_what_somebody_mentioned_begins_anew_once_that_goes(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, how: str, when: str
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster, shared_context=True):
+        said = stage.mention("Chloe", "ask yourself what stands at https://example.com/bluebell")
+        await stage.answer_to(said)
+        await stage.ask("Ben", "docs: how many days of holiday do I have?")
+        assert "bluebell" in docs.contents[-1]
+        clock.advance(HOUR if when == "after it" else 1)
+        match how:
+            case "deleted":
+                await stage.delete(said)
+            case "edited":
+                await stage.edit(said, "ask yourself what stands there")
+            case "forgotten":
+                await stage.use("Chloe", "forget")
+        await stage.ask("Ben", "docs: and in May?")
+        assert docs.paths[-1].split("/")[-2] == "conv-2"
+        await stage.ask("Ben", "docs: and in June?")
+        assert docs.paths[-1].split("/")[-2] == "conv-2"
+
+
 async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_with_whose_words_that_was(
     stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -245,6 +245,9 @@ class Around:
 
     def looked_up(self, channel_id: int, sources: Sequence[Source]) -> None:
         """No tool gives the agent anything."""
+
+    def shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
+        """What went is not looked at here."""
 
     def titled(self, question: Question) -> Place:
         """Nobody is forgotten."""
