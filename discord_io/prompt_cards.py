@@ -33,14 +33,19 @@ MAX_SHOWN = 100  # characters of an answer that a card shows
 
 
 class PromptCards:
-    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel."""
+    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel.
+
+    quoting: (channel id, user id) -> the mini-apps that keep words of somebody there, which their prompts may have.
+    """
 
     def __init__(
         self,
         states: ConversationStateManager,
         open_wire: Callable[[int, int], Wire],
         clock: Callable[[], datetime],
+        quoting: Callable[[int, int], Collection[str]] = lambda _channel_id, _user_id: (),
     ) -> None:
+        self._quoting = quoting
         self._states = states
         self._open_wire = open_wire
         self._clock = clock
@@ -135,8 +140,12 @@ class PromptCards:
                 self.settle([prompt], WITHDRAWN)
 
     def forget(self, channel_id: int, user_id: int | None) -> None:
-        """Drops a person's prompt in a channel, or with None all of the channel's."""
+        """Drops a person's prompt in a channel, with those of mini-apps that may quote them, or with None all of the
+        channel's."""
+        quoting = self._quoting(channel_id, user_id) if user_id is not None else ()
         self.settle(self._states.forget(channel_id, user_id), WITHDRAWN)
+        others = [p for p in self._states.prompts(channel_id) if p.miniapp_id in quoting]
+        self.settle(filter(self._states.clear_prompt, others), WITHDRAWN)
 
     async def keep(self) -> None:
         """Expires prompts as their deadlines pass, until cancelled."""

@@ -268,6 +268,22 @@ async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene:
     assert SECRET not in scene.told()
 
 
+async def test_a_question_of_a_mini_apps_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", "start a trip")
+    named = scene.say("Chloe", "London")
+    await scene.answer_to(named)
+    for district in ("Soho", "Mayfair"):
+        await scene.ask("Chloe", f"add {SECRET} bar {district} to the trip")
+        await scene.answer_to(scene.say("Chloe", "yes"))
+    scene.bot.conversations.end(named.channel_id)
+    card = await scene.ask("Ben", "remove bar from the trip")
+    assert SECRET in card.content
+    assert card.components
+    await forgotten(scene)
+    await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
+
+
 async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
     """In the thread itself they have said nothing."""
     scene.stub.default = lambda _: Reply("I see.")
