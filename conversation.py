@@ -32,6 +32,8 @@ class ConversationManager:
     clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
     agent_state_seconds: for how long what remote agents need back outlasts it, for the channel's next one.
     keeps_open: (channel id) -> whether its conversation outlasts the timeout, since an answer is awaited there.
+    is_behind: (channel id) -> whether earlier messages are still to be taken up there, here or by the next process:
+    only then it is known whether somebody had gone on with its conversation in time.
     on_change: told the channel whose conversation changed by anything but a message that was recorded.
     """
 
@@ -44,6 +46,7 @@ class ConversationManager:
         max_characters: int = 200_000,
         agent_state_seconds: float = 86_400,
         keeps_open: Callable[[int], bool] = lambda _channel_id: False,
+        is_behind: Callable[[int], bool] = lambda _channel_id: False,
         on_change: Callable[[int], None] = lambda _channel_id: None,
     ) -> None:
         self._timeout = timedelta(seconds=timeout_seconds)
@@ -52,6 +55,7 @@ class ConversationManager:
         self._max_characters = max_characters
         self._agent_state = timedelta(seconds=agent_state_seconds)
         self._keeps_open = keeps_open
+        self._is_behind = is_behind
         self._on_change = on_change
         self._conversations: dict[int, ChannelConversation] = {}
         self._left: dict[int, LeftStates] = {}
@@ -331,7 +335,7 @@ class ConversationManager:
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )
-        if self._expired(conversation) if at is None else self.is_over(channel_id, at - conversation.last_activity):
+        if self._is_silent(conversation) if at is None else self.is_over(channel_id, at - conversation.last_activity):
             if conversation.states:
                 self._left[channel_id] = conversation.left_states()
             return None
@@ -365,6 +369,10 @@ class ConversationManager:
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:
+        return self._is_silent(conversation) and not self._is_behind(conversation.channel_id)
+
+    def _is_silent(self, conversation: ChannelConversation) -> bool:
+        """Whether nothing was heard there for the timeout, as far as it is known by now."""
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
         return self.is_over(conversation.channel_id, idle) and not self._holds[conversation.channel_id]
 

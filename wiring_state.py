@@ -124,6 +124,7 @@ class StateParts:
             clock=self._clock,
             agent_state_seconds=settings.agent_state_seconds,
             keeps_open=self._keeps_open,
+            is_behind=self._is_behind,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
         self.other_process = OtherProcess(self._client, self.shards)
@@ -137,6 +138,11 @@ class StateParts:
         """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
         channel = self.offer_channels.get(channel_id)
         return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
+
+    def _is_behind(self, channel_id: int) -> bool:
+        """Whether earlier messages are still to be taken up there, by this process or the next."""
+        guild_id = self.snapshots.guild_of(channel_id)
+        return self.gate.is_closed(channel_id, guild_id) or self.gate.is_ending(guild_id)
 
 
 def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:

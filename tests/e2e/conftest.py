@@ -15,6 +15,7 @@ from tests.support.lives import open_stage
 from tests.support.remote_agent import RemoteAgent
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
+from tests.support.three_shards import open_three
 
 
 @pytest.fixture
@@ -44,6 +45,13 @@ async def scene(stub: StubModel) -> AsyncIterator[Scene]:
 async def stage(stub: StubModel, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     """A Discord in which the bot can live several times. Its parameter: what is special about that Discord."""
     async with open_stage(stub, tmp_path / "state", **getattr(request, "param", {})) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def three_shards(stub: StubModel, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+    """A Discord that wants three shards, in which the bot can live several times. Its parameter: by which clock."""
+    async with open_three(stub, tmp_path / "state", getattr(request, "param", None)) as opened:
         yield opened
 
 

@@ -15,21 +15,18 @@ from cluster import connection as connections
 from cluster.connection import Cluster
 from cluster.leases import SHARD
 from decider import Reason
-from playground.limits import Limits
-from playground.model import Message
-from playground.server import Playground
 from shards import Shards
-from tests.e2e.test_shards import guild_on
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
-from tests.support.scene import Scene, make_bot, notify, recorded
+from tests.support.scene import Scene, make_bot
 from tests.support.stub_model import Reply, StubModel
+from tests.support.three_shards import COUNT, mention, open_three
 
 
 @asynccontextmanager
 async def process(scene: Scene, shard_id: int, cluster: Cluster, **limits: Any) -> AsyncIterator[None]:
-    bot = scene.bot = make_bot(scene, limits, shards=Shards(3, [shard_id]), cluster=cluster)
+    bot = scene.bot = make_bot(scene, limits, shards=Shards(COUNT, [shard_id]), cluster=cluster)
     cluster.leases.names = {f"{SHARD}{shard_id}": cluster.name}
-    await cluster.leases.renew(3)
+    await cluster.leases.renew(COUNT)
     connection = asyncio.create_task(bot.start(scene.pg.token))
     try:
         await scene.until(lambda: bot.is_up(shard_id))
@@ -49,19 +46,10 @@ async def two(
     with redis.Redis.from_url(url := f"{address}?db=3") as client:
         client.flushdb()
     one, other = Cluster(url), Cluster(url)
-    async with Playground(limits=Limits.off(), shards=3) as pg, recorded(pg) as journal:
-        stub.on_request = lambda: notify(pg)
-        for name in ("two", "three"):
-            pg.add_guild(name)
-        first, second = (Scene(pg, stub, journal, tmp_path / name) for name in ("one", "other"))
+    async with open_three(stub, tmp_path / "one") as first:
+        second = Scene(first.pg, stub, first.journal, tmp_path / "other")
         async with process(first, 0, one, **limits), process(second, 1, other, **limits):
             yield first, second
-
-
-def ask(scene: Scene, shard_id: int) -> Message:
-    """Ada asks in the server of this shard."""
-    channel = scene.pg.channel("general", guild_on(scene, shard_id))
-    return scene.pg.post(channel, scene.pg.person("Ada"), f"<@{scene.pg.bot_id}> hello")
 
 
 async def test_what_one_process_spends_no_other_can(
@@ -74,7 +62,7 @@ async def test_what_one_process_spends_no_other_can(
     async with two(stub, tmp_path, redis_url, monkeypatch, **limits) as (first, second):
         stub.replies.append(Reply("Much.", tokens=1_000))
         for scene, shard_id, says in ((first, 0, "Much."), (second, 1, "is spent for today")):
-            assert says in (await scene.answer_to(ask(scene, shard_id))).content
+            assert says in (await scene.answer_to(mention(scene, shard_id))).content
     assert len(stub.requests) == 1
 
 
@@ -86,6 +74,6 @@ async def test_a_person_gets_so_many_answers_a_minute_of_all_processes_together(
 ) -> None:
     async with two(stub, tmp_path, redis_url, monkeypatch, turns_per_user_minute=3) as (first, second):
         for scene, shard_id in ((first, 0), (first, 0), (second, 1)):
-            await scene.answer_to(ask(scene, shard_id))
-        assert (await second.decision(ask(second, 1))).reason is Reason.USER_CAP
+            await scene.answer_to(mention(scene, shard_id))
+        assert (await second.decision(mention(second, 1))).reason is Reason.USER_CAP
     assert len(stub.requests) == 3

@@ -15,17 +15,16 @@ from cluster import leases
 from cluster.connection import Cluster
 from persistence.cluster_privacy import ClusterPrivacy
 from persistence.open_store import check_stores
-from playground.limits import Limits
 from playground.model import Message
-from playground.server import Playground
 from shards import Shards
 from storage.store import StoreError
 from tests.cluster.conftest import settle
 from tests.cluster.test_keeper import until
-from tests.e2e.test_shards import COUNT, guild_on, mention
+from tests.support.clock import FakeClock
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
-from tests.support.scene import Scene, make_bot, notify, recorded
-from tests.support.stub_model import Reply, StubModel
+from tests.support.scene import Scene, make_bot
+from tests.support.stub_model import Reply
+from tests.support.three_shards import COUNT, guild_on, mention
 
 GIVEN = 1
 
@@ -47,13 +46,8 @@ async def address(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A Discord with three shards, with a server on each."""
-    async with Playground(limits=Limits.off(), shards=COUNT) as pg, recorded(pg) as journal:
-        stub.on_request = lambda: notify(pg)
-        for name in ("two", "three"):
-            pg.add_guild(name)
-        yield Scene(pg, stub, journal, tmp_path)
+def scene(three_shards: Scene) -> Scene:
+    return three_shards
 
 
 class Process:
@@ -85,10 +79,13 @@ class Process:
     async def caught_up(self, *shard_ids: int) -> None:
         await until(lambda: all(self.bot.catch_up.of(shard_id).beat() for shard_id in shard_ids))
 
+    async def release(self, shard_id: int) -> None:
+        await self.cluster.leases.release([shard_id])
+
     async def give(self) -> None:
         while not await self.bot.leave_shard(GIVEN):  # noqa: ASYNC110 - a turn ends behind its answer
             await asyncio.sleep(0)
-        await self.cluster.leases.release([GIVEN])
+        await self.release(GIVEN)
 
     async def take(self) -> None:
         assert await self.cluster.leases.take(GIVEN, COUNT)
@@ -225,3 +222,32 @@ async def test_of_one_that_could_not_be_taken_nothing_is_left(
         await one.take()
         await scene.answer_to(mention(scene, GIVEN, "two?"))
         assert "one?" in scene.told()
+
+
+@pytest.mark.parametrize("three_shards", [FakeClock()], indirect=True)
+async def test_what_was_said_while_a_process_wrote_its_last_answer_is_said_in_the_same_conversation(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes the shard may wait for its IDENTIFY for longer than a conversation lives."""
+    clock = scene.clock
+    assert clock
+    async with two(scene, address) as (one, other):
+        gate = scene.held("First.")
+        mention(scene, GIVEN, "one?")
+        await scene.until(lambda: scene.stub.requests)
+        ending = asyncio.create_task(one.bot.shut_down(one.release))
+        await until(lambda: one.bot.parts.gate.is_shutting_down)
+        second = mention(scene, GIVEN, "two?")
+        await until(lambda: scene.decisions.get(second.id))
+        gate.set()
+        await ending
+
+        async def wait(_: int) -> None:
+            clock.advance(200)
+            other.bot.parts.sweep()
+
+        monkeypatch.setattr(other.bot, "may_identify", wait)
+        scene.stub.replies.append(Reply("Second."))
+        await other.take()
+        assert (await scene.answer_to(second)).content == "Second."
+        assert "First." in scene.told()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
@@ -18,38 +17,19 @@ from bot import Parley, use_server
 from discord_io.sharded_client import ShardedClient
 from health import Health
 from persistence.snapshots import Snapshots
-from playground.limits import Limits
-from playground.model import Message
-from playground.server import Playground
 from service import INTENTS, _first_shard
 from shards import Shards
 from storage.store import StoreError
 from tests.support.clock import FakeClock
 from tests.support.lives import kill
-from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, recorded, running
-from tests.support.stub_model import Reply, StubModel
-
-COUNT = 3
+from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, running
+from tests.support.stub_model import Reply
+from tests.support.three_shards import COUNT, guild_on, mention
 
 
 @pytest.fixture
-async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A Discord that wants three shards, with a server on each."""
-    async with Playground(limits=Limits.off(), shards=COUNT) as pg, recorded(pg) as journal:
-        stub.on_request = lambda: notify(pg)
-        for name in ("two", "three"):
-            pg.add_guild(name)
-        yield Scene(pg, stub, journal, tmp_path / "state")
-
-
-def guild_on(scene: Scene, shard_id: int) -> int:
-    return next(one for one in scene.pg.world.guilds if (one >> 22) % COUNT == shard_id)
-
-
-def mention(scene: Scene, shard_id: int, text: str = "hello") -> Message:
-    """Somebody asks the bot in the server of this shard."""
-    channel = scene.pg.channel("general", guild_on(scene, shard_id))
-    return scene.pg.post(channel, scene.pg.person("Ada"), f"<@{scene.pg.bot_id}> {text}")
+def scene(three_shards: Scene) -> Scene:
+    return three_shards
 
 
 @asynccontextmanager
@@ -301,31 +281,25 @@ async def test_as_it_ends_a_shard_is_given_up_once_nothing_is_answered_there_and
         assert (await scene.answer_to(second)).content == "Done."
 
 
+@pytest.mark.parametrize("three_shards", [FakeClock()], indirect=True)
 async def test_what_was_missed_since_one_process_had_all_is_taken_up_by_whoever_takes_a_shard_later(
-    stub: StubModel, tmp_path: Path
+    scene: Scene,
 ) -> None:
-    clock = FakeClock()
-    async with (
-        Playground(limits=Limits.off(), shards=COUNT, wall=lambda: clock().timestamp()) as pg,
-        recorded(pg) as journal,
-    ):
-        stub.on_request = lambda: notify(pg)
-        for name in ("two", "three"):
-            pg.add_guild(name)
-        scene = Scene(pg, stub, journal, tmp_path / "state", clock)
-        async with running(scene):
-            for shard_id in range(COUNT):
-                await scene.answer_to(mention(scene, shard_id))
-        clock.advance(60)
-        missed = [mention(scene, shard_id, "are you there?") for shard_id in range(COUNT)]
-        clock.advance(60)
-        async with process(scene, 0) as bot:
-            await scene.answer_to(missed[0])
-            await scene.until(lambda: not bot.catch_up.of(0).is_running)
-            await bot.lifecycle.catch_up(0, {guild_on(scene, 0)})
-            assert await bot.snapshots.settled()
-            await bot.add_shard(1)
-            await scene.answer_to(missed[1])
+    clock = scene.clock
+    assert clock
+    async with running(scene):
+        for shard_id in range(COUNT):
+            await scene.answer_to(mention(scene, shard_id))
+    clock.advance(60)
+    missed = [mention(scene, shard_id, "are you there?") for shard_id in range(COUNT)]
+    clock.advance(60)
+    async with process(scene, 0) as bot:
+        await scene.answer_to(missed[0])
+        await scene.until(lambda: not bot.catch_up.of(0).is_running)
+        await bot.lifecycle.catch_up(0, {guild_on(scene, 0)})
+        assert await bot.snapshots.settled()
+        await bot.add_shard(1)
+        await scene.answer_to(missed[1])
 
 
 async def test_a_shard_is_kept_while_it_is_not_stored_what_is_left_without_it(
