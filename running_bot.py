@@ -142,7 +142,9 @@ class RunningBot(ShardedClient):
             raise
 
     async def leave_shard(self, shard_id: int) -> bool:
-        """Leaves a shard to another process, unless it is in use. Returns whether."""
+        """Leaves a shard to another process, unless it is in use, or cannot be stored now. Returns whether."""
+        if not await self.snapshots.settled():  # nobody would serve it until it is, as while Redis is away
+            return False
         # What waits at the gate would be taken, as it was then, should this process get the shard back.
         if not self.is_up(shard_id) or self._is_busy(shard_id) or self.parts.gate.holds_back(shard_id):
             return False

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 DIRECT = 0  # the shard on which direct messages come
+IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 
 
 class Shards:
@@ -75,4 +76,4 @@ class Sharded(Protocol):
         """
 
     async def leave_shard(self, shard_id: int) -> bool:
-        """Leaves a shard to another process, unless it is in use. Returns whether."""
+        """Leaves a shard to another process, unless it is in use, or cannot be stored now. Returns whether."""

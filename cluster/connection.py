@@ -15,13 +15,13 @@ from redis.retry import Retry
 
 from cluster.leases import PREFIX, Leases
 from cluster.sessions import Sessions
+from shards import IDENTIFY_SECONDS
 
 __all__ = ["PREFIX", "Cluster"]
 
 log = structlog.get_logger()
 
 TIMEOUT_SECONDS = 5.0
-IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 RETRY_SECONDS = 1.0
 
 # How many milliseconds to wait for the bucket's turn; 0: it is ours. ARGV[3]: what it is called if it was ours before.

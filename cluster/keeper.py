@@ -13,9 +13,9 @@ import structlog
 from redis import RedisError
 from redis.exceptions import OutOfMemoryError
 
-from cluster.connection import IDENTIFY_SECONDS, Cluster
-from cluster.leases import RENEW_SECONDS, Seen
-from shards import Sharded, Shards
+from cluster.connection import Cluster
+from cluster.leases import LEASE_SECONDS, RENEW_SECONDS, Seen
+from shards import IDENTIFY_SECONDS, Sharded, Shards
 
 log = structlog.get_logger()
 
@@ -158,7 +158,14 @@ class Keeper:
         if not await self.cluster.claim(GIVING, math.ceil(CALM_SECONDS)):
             return
         for shard_id in self.shards.ids[:0:-1]:  # the first stays: with it is stored what is kept of the process
-            if await bot.leave_shard(shard_id):
+            try:
+                is_left = await bot.leave_shard(shard_id)
+            except Exception:
+                # How much of it is left is not known: whoever has it next goes by what is stored.
+                log.exception("shard_not_left", shard=shard_id, meaning="this process ends, and others take its shards")
+                self._end()
+                return
+            if is_left:
                 log.info("shard_given", shard=shard_id, meaning="another process has fewer")
                 await self.release(shard_id)
                 return
@@ -177,9 +184,12 @@ class Keeper:
                 why, is_final = self._refusal(seen)
                 if is_final and deadline is not None and self._clock() > deadline:
                     raise HeldError(why)
+                stands_by = "" if why or self._leases.names else self._idle(seen)
                 if why and why != self._told:
                     log.warning("waiting_for_other_process", why=why)
-                self._told = why
+                elif stands_by and stands_by != self._told:
+                    log.info("standing_by", why=stands_by)
+                self._told = why or stands_by
                 if bot:
                     await self._give(bot, seen)
             await asyncio.sleep(RENEW_SECONDS)
@@ -264,6 +274,12 @@ class Keeper:
             says = f"SHARD_IDS names what another process has ({named}): stop that one, or give this one others."
             return says, True
         return "", False
+
+    def _idle(self, seen: Seen) -> str:
+        """Why a process that may take shards has none."""
+        if not seen.is_settled:
+            return f"Nobody takes a shard for {LEASE_SECONDS:.0f} s after Redis has started, or has lost what it had."
+        return f"{self._all()} shards, and others have them: it takes some when a process ends, or gives one away."
 
     def _all(self) -> int:
         return self.shards.count or 1

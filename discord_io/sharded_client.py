@@ -21,14 +21,14 @@ from discord.shard import Shard as LibrarysShard
 from discord_io.discord_wire import UNREADABLE
 from discord_io.replay import CLOSE_SECONDS, RESUMABLE, Replays
 from health import Health
-from shards import DIRECT, Session
+from shards import DIRECT, IDENTIFY_SECONDS, Session
 
 log = structlog.get_logger()
 
-IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 LOOK_SECONDS = 5.0
 LIMITS_SECONDS = 60.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
+INVALID_SEQUENCE = 4007  # the code with which Discord refuses a RESUME behind an event that there was not
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
 # What the library stumbles over where something has another form than Discord's.
 STUMBLES = (*UNREADABLE, zlib.error)
@@ -142,7 +142,8 @@ class Shard(LibrarysShard):
         self._returning = asyncio.create_task(self._return(exc))
 
     async def _return(self, exc: ReconnectWebSocket) -> None:
-        if exc.resume and self.ws.session_id is None:  # lost before it was READY: there is nothing to go on with
+        # Lost before it was READY, or refused, as it would be each time: there is nothing to go on with.
+        if exc.resume and (self.ws.session_id is None or self.ws.socket.close_code == INVALID_SEQUENCE):
             exc = ReconnectWebSocket(self.id, resume=False)
         if not exc.resume:
             self._dispatch("shard_disconnect", self.id)  # which the library says only once it connects

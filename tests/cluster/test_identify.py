@@ -8,7 +8,8 @@ import pytest
 from redis import RedisError
 from structlog.testing import capture_logs
 
-from cluster.connection import IDENTIFY_SECONDS, PREFIX, RETRY_SECONDS
+from cluster.connection import PREFIX, RETRY_SECONDS
+from shards import IDENTIFY_SECONDS
 from tests.cluster.conftest import Join
 
 

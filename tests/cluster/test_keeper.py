@@ -12,9 +12,10 @@ from redis import RedisError
 from structlog.testing import capture_logs
 
 from cluster import keeper as keeper_module
-from cluster.connection import IDENTIFY_SECONDS, Cluster
+from cluster.connection import Cluster
 from cluster.keeper import CALM_SECONDS, GIVING, PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
 from cluster.leases import ALONE, COUNT, SHARD, SINCE, Seen
+from shards import IDENTIFY_SECONDS
 from tests.cluster.conftest import Join, settle
 
 COUNT_OF_ALL = 4
@@ -161,11 +162,13 @@ async def test_who_comes_too_many_stands_by_and_goes_by_the_count_of_the_others(
     one, spare = Process(join(), count=1), Process(join(), count=None)
     async with spare.keeper.renewing():
         async with one.running():
-            waiting = asyncio.create_task(spare.keeper.first())
-            await until(lambda: spare.keeper.shards.count == 1)
-            assert spare.keeper.shards.ids == []
+            with capture_logs() as logs:
+                waiting = asyncio.create_task(spare.keeper.first())
+                await until(lambda: logs)
+                assert spare.keeper.shards.ids == []
         await waiting
         assert spare.keeper.shards.ids == [0]
+    assert [entry["event"] for entry in logs] == ["standing_by"]
 
 
 async def test_who_has_many_gives_to_who_has_few_one_at_a_time_once_all_is_calm(join: Join) -> None:
@@ -191,6 +194,24 @@ async def test_who_has_many_gives_to_who_has_few_one_at_a_time_once_all_is_calm(
                 await full.cluster.give_up(GIVING)
                 await until(lambda: (full.ids, fresh.ids) == ([0, 3], [2, 1]))
                 assert full.keeper.shards.ids == [0, 3]
+
+
+async def test_one_that_breaks_as_it_leaves_a_shard_ends(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, fresh = Process(join()), join()
+    fresh.leases.bot_id = BOT_ID
+
+    async def fail(_: int) -> bool:
+        raise OSError("the line broke")
+
+    async with process.running():
+        await until(lambda: len(process.ids) == COUNT_OF_ALL)
+        await fresh.leases.renew(COUNT_OF_ALL)
+        monkeypatch.setattr(process.bot, "leave_shard", fail)
+        await until(lambda: fresh.name in process.keeper._members)
+        process.seconds += CALM_SECONDS
+        with capture_logs() as logs:
+            await process.ended.wait()
+    assert "shard_not_left" in {entry["event"] for entry in logs}
 
 
 async def test_who_has_one_more_than_another_keeps_it(join: Join) -> None:

@@ -200,6 +200,19 @@ async def test_it_stays_while_new_messages_wait_there_behind_what_was_missed(sce
         await one.give()
 
 
+async def test_it_stays_and_is_served_while_it_cannot_be_stored(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(scene, address) as (one, _):
+
+        async def fail() -> bool:
+            return False
+
+        monkeypatch.setattr(one.bot.snapshots, "settled", fail)
+        assert not await one.bot.leave_shard(GIVEN)
+        await scene.answer_to(mention(scene, GIVEN))
+
+
 async def test_of_one_that_could_not_be_taken_nothing_is_left(
     scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

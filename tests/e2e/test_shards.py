@@ -196,6 +196,15 @@ async def test_one_that_is_lost_before_it_is_ready_is_connected_anew(scene: Scen
         await scene.answer_to(mention(scene, 1))
 
 
+async def test_one_whose_sequence_discord_does_not_know_begins_a_session_anew(scene: Scene) -> None:
+    async with running(scene):
+        scene.bot._AutoShardedClient__shards[1].ws.sequence = "many"  # type: ignore[assignment]
+        scene.pg.cut(shard_id=1)
+        missed = mention(scene, 1)
+        await scene.answer_to(missed)
+        assert scene.bot.is_up(1)
+
+
 async def test_servers_that_the_bot_has_left_meanwhile_are_forgotten_and_others_shards_are_not(scene: Scene) -> None:
     left = guild_on(scene, 1)
     async with running(scene):

@@ -15,7 +15,10 @@ from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
 from persistence.open_store import CHECK, PAGE, check_stores, open_stores
 from storage.redis_store import RedisStore
+from storage.sealing import SEALED
 from storage.store import Key, Store, StoreError, WrongKeyError
+from tests.storage.conftest import KEY
+from tests.storage.test_sealing import sealed_before
 from tests.support.redis_server import redis_server
 
 CHANNEL = 2**60
@@ -87,6 +90,30 @@ def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all
         assert move_command([], tmp_path, url, f"{second},{first}") == 0
         with closing(open_stores(tmp_path, url, second)()) as store:
             assert rows(store) == ROWS
+
+
+def test_what_a_version_before_had_sealed_is_copied_as_it_is_sealed_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(
+            "storage.sqlite_store.pack",
+            lambda rows, _: {key: value and sealed_before(key, value) for key, value in rows.items()},
+        )
+        with closing(open_stores(tmp_path, None, KEY)()) as store:
+            store.write(ROWS)
+    with redis_server() as url:
+        assert move_command([], tmp_path, url, KEY) == 0
+        with closing(open_stores(tmp_path, url, KEY)()) as store:
+            assert rows(store) == ROWS
+        with redis.Redis.from_url(url) as client:
+            stored = [
+                value
+                for name in client.scan_iter()
+                if client.type(name) == b"hash"
+                for value in client.hgetall(name).values()
+            ]
+    assert {value[:1] for value in stored} == {SEALED}
 
 
 @pytest.mark.parametrize("back", [[], ["--back"]])

@@ -61,7 +61,9 @@ def shorten() -> None:
     leases.LEASE_SECONDS, leases.SURE_SECONDS, leases.RENEW_SECONDS = 3.0, 2.5, 0.2
     from cluster import keeper  # which takes from there how often they are renewed
 
-    keeper.SPARE_SECONDS = keeper.RETRY_SECONDS = connection.IDENTIFY_SECONDS = 0.1
+    keeper.CALM_SECONDS = 1.0
+    keeper.SPARE_SECONDS = keeper.RETRY_SECONDS = 0.1
+    vars(connection)["IDENTIFY_SECONDS"] = 0.1
     replay.NOTE_SECONDS = lifecycle.BEAT_SECONDS = 0.2
     catchup.MARGIN = catchup.LAG = timedelta(seconds=1)
 
