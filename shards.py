@@ -34,6 +34,11 @@ class Shards:
         """The shard with which is stored what is kept of the process itself: the first that it got; 0 of all."""
         return next(iter(self._ids or ()), 0)
 
+    @property
+    def in_words(self) -> str:
+        """Which of them this process has."""
+        return f"{', '.join(map(str, sorted(self.ids))) or 'none'} of {self.count or 1}"
+
     def of(self, guild_id: int) -> int:
         """The shard that a guild is on; 0: direct messages. By Discord's formula (Gateway, "Sharding")."""
         return (guild_id >> 22) % (self.count or 1)

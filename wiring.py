@@ -342,7 +342,7 @@ class Parts(StateParts):
         self.break_off = partial(break_off, self.activity)
         answer_clicks(self._client, self.gate, clicks, self.break_off)
         place_edge = self.settings_clicks.edge
-        status = Status(self.counts, self.faults, self.limits, self._health, place_edge, self._clock)
+        status = Status(self.counts, self.faults, self.limits, self._health, place_edge, self.shards, self._clock)
         self.tree = app_commands.CommandTree(self._client)
         self.tree.error(self.break_off)
         add_commands(

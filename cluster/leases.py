@@ -129,12 +129,13 @@ class Leases:
     """Those that this process has. What asks Redis raises redis.RedisError.
 
     bot_id: as Discord says. names: key and process of each that is held now; replaced, never changed, so that any
-    thread may read it. clock: monotonic seconds.
+    thread may read it. processes: how many there are, those without a shard among them. clock: monotonic seconds.
     """
 
     def __init__(self, client: redis.Redis, process: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.bot_id = 0
         self.names: dict[str, str] = {}
+        self.processes = 1
         self._redis = client
         self._process = process
         self._clock = clock
@@ -182,6 +183,7 @@ class Leases:
                 self._renewed.set()
             holders: Any = await self._redis.mget([f"{SHARD}{number}" for number in range(count)])
             own = set(self.ids)
+            self.processes = len({self._process, *members, *filter(None, holders)})
             return Seen(
                 bool(is_settled),
                 {name: holders.count(name) for name in members},

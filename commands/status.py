@@ -15,6 +15,7 @@ from commands.place_edge import PlaceEdge
 from commands.usage import in_words
 from counts import Counts, Faults, Tally
 from health import Health
+from shards import Shards
 from state.ledger import total
 from state.limits import Limits
 
@@ -24,7 +25,7 @@ MOST_SILENCES, MOST_FAULTS = 4, 3
 
 
 class Status:
-    """What /status says. edge: which model answers, and whether the bot is paused."""
+    """What /status says. edge: which model answers, and whether the bot is paused. shards: of this process."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class Status:
         limits: Limits,
         health: Health,
         edge: PlaceEdge,
+        shards: Shards,
         clock: Callable[[], datetime],
     ) -> None:
         self._counts = counts
@@ -40,6 +42,7 @@ class Status:
         self._limits = limits
         self._health = health
         self._edge = edge
+        self._shards = shards
         self._clock = clock
         self._started = clock()
 
@@ -55,7 +58,7 @@ class Status:
         return "\n".join(
             [
                 "**How I am doing in this server** (today is a day of UTC)",
-                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.",
+                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.{self._process}",
                 f"- Model: {answering(self._edge, interaction)}",
                 f"- Today: {_turns(today)}",
                 f"- Kept silent: {_silences(today)}",
@@ -63,6 +66,12 @@ class Status:
                 *(["**What went wrong last**", *map(_fault, faults)] if faults else ["- Nothing went wrong lately."]),
             ]
         )
+
+    @property
+    def _process(self) -> str:
+        if self._shards.are_all:
+            return ""
+        return f" (Of the process that has this server; I run as several, and its shards are {self._shards.in_words}.)"
 
 
 def add_status(tree: app_commands.CommandTree, status: Status) -> None:

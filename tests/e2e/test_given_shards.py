@@ -22,7 +22,7 @@ from tests.cluster.conftest import settle
 from tests.cluster.test_keeper import until
 from tests.support.clock import FakeClock
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
-from tests.support.scene import Scene, make_bot
+from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot
 from tests.support.stub_model import Reply
 from tests.support.three_shards import COUNT, guild_on, mention
 
@@ -176,6 +176,14 @@ async def test_a_pause_that_another_process_ended_is_over_when_it_comes_back(sce
         await other.give()
         await one.take()
         assert not one.bot.parts.guild_settings.is_paused(guild_id)
+
+
+async def test_status_says_of_which_process_it_is(scene: Scene, address: str) -> None:
+    async with two(scene, address):
+        channel, ada = scene.pg.channel("general", guild_on(scene, GIVEN)), scene.pg.person("Ada")
+        scene.pg.allow(channel, "manage_guild", member=ada)
+        told = await scene.pg.reply_to(scene.pg.command(channel, ada, "status", {}, None), timeout=PATIENCE_SECONDS)
+    assert "I run as several, and its shards are 0, 1 of 3.)" in told.content
 
 
 async def test_it_stays_while_something_is_answered_there(scene: Scene, address: str) -> None:

@@ -14,10 +14,12 @@ import structlog
 from aiohttp import ClientSession, CookieJar
 
 from activity import Fault, FaultKind
+from cluster.connection import Cluster
 from decision import EXPLICIT
 from health import Health
 from place import SeenPlace
 from place_settings.fields import Level
+from shards import Shards
 from state.ledger import Ledger
 from state.limits import Limits
 from state.spending import NOBODY, Payer, Purpose, Spent
@@ -137,6 +139,15 @@ async def test_the_overview_says_what_all_processes_used_where_there_are_several
         page = await read(visitor, "/console")
     assert "<dt>Tokens, all processes</dt><dd>500</dd>" in page
     assert "<dt>Cost, all processes</dt><dd>$2.50</dd>" in page
+
+
+async def test_the_overview_says_which_shards_are_this_process_where_there_are_several(shown: Shown) -> None:
+    cluster = Cluster("redis://127.0.0.1:1")
+    cluster.leases.processes = 4
+    async with visiting(replace(shown, shards=Shards(6, [3, 0]), cluster=cluster)) as visitor:
+        page = await read(visitor, "/console")
+    assert "<dt>Shards of this process</dt><dd>0, 3 of 6</dd>" in page
+    assert "<dt>Processes, with this one</dt><dd>4</dd>" in page
 
 
 async def test_what_is_not_there_is_said_so_on_a_page(shown: Shown) -> None:

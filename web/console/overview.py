@@ -72,6 +72,8 @@ def _facts(bot: Shown) -> list[tuple[str, str]]:
         ("Conversations", number(len(bot.conversations))),
         ("Answers being made", number(len(bot.turns) - waiting)),
         ("Waiting for their turn", number(waiting)),
+        *([] if bot.shards.are_all else [("Shards of this process", bot.shards.in_words)]),
+        *([("Processes, with this one", number(bot.cluster.leases.processes))] if bot.cluster else []),
     ]
 
 
