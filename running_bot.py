@@ -183,13 +183,14 @@ class RunningBot(ShardedClient):
         """Finishes what is being answered, tells those cut off, and closes.
 
         released: told of each shard as soon as nothing is answered there any more, and all that is kept of it is
-        stored: another process may go on with it.
+        stored: another process may go on with it, also with what would be cut off.
         """
         await self.bursts.end()
         self.parts.gate.is_shutting_down = True
         if released:
             self._background.start(self._leave(released))
-        await asyncio.gather(self.turns.drain(DRAIN_SECONDS), self.parts.private_answers.drain(DRAIN_SECONDS))
+        turns = self.turns.drain(DRAIN_SECONDS, leaves=released is not None)
+        await asyncio.gather(turns, self.parts.private_answers.drain(DRAIN_SECONDS))
         await self.close()
         if released:
             for shard_id in self._shards.ids:

@@ -128,6 +128,12 @@ class StreamedReply:
         self._text = text
         self._changed.set()
 
+    def leave(self) -> None:
+        """Posts nothing more: what stands stays as it is."""
+        self.broken.cancel()
+        if self._typing:
+            self._typing.cancel()
+
     def overheard(self, message_id: int, content: str, reply_to: int | None) -> None:
         """To be told of every message of our own user in this channel that is posted or edited, whoever did it.
 

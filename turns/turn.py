@@ -328,6 +328,13 @@ class Turn:
             self.times_reworded += 1
             self.work.cancel()
 
+    def leave(self) -> None:
+        """Nothing more is done for it here, and nothing of it is taken for its end."""
+        if self.work:
+            self.work.cancel()
+        if self.post:
+            self.post.leave()
+
     def end(self, why: Cancel) -> None:
         self.cancel = self.cancel or why
         if why is Cancel.WITHDRAWN and self.post:  # which may still be waiting for Discord

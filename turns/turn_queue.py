@@ -211,13 +211,18 @@ class TurnQueue:
         queue.waiting = [q for q in queue.waiting if q not in dropped]
         self.pending.dropped(channel_id, dropped)
 
-    async def drain(self, seconds: float) -> None:
-        """Lets running turns finish for so long, then tells those cut off."""
+    async def drain(self, seconds: float, *, leaves: bool = False) -> None:
+        """Lets running turns finish for so long, then tells those cut off; or leaves them to another process.
+
+        leaves: as after a kill it finds them among what is pending, and goes on with what stands of them.
+        """
         await self._wait(seconds)
-        self._cut_off = True
+        self._cut_off = not leaves
         for queue in self._queues.values():
             if queue.turn:
-                queue.turn.end(Cancel.SHUTDOWN)
+                queue.turn.leave() if leaves else queue.turn.end(Cancel.SHUTDOWN)
+            if leaves and queue.task:
+                queue.task.cancel()
         await self._wait(FAREWELL_SECONDS)
 
     async def _wait(self, seconds: float) -> None:

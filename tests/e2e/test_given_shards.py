@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import running_bot
 from bot import Parley
 from cluster import connection as connections
 from cluster import leases
@@ -272,3 +273,22 @@ async def test_what_was_said_while_a_process_wrote_its_last_answer_is_said_in_th
         await other.take()
         assert (await scene.answer_to(second)).content == "Second."
         assert "First." in scene.told()
+
+
+@pytest.mark.parametrize("stage", ["its first words stand", "nothing of it stands"])
+async def test_what_a_process_has_no_time_to_answer_is_answered_by_the_next_in_the_same_message(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    monkeypatch.setattr(running_bot, "DRAIN_SECONDS", 0.0)
+    async with two(scene, address) as (one, other):
+        scene.halted() if stage == "its first words stand" else scene.held()
+        first = mention(scene, GIVEN, "one?")
+        await scene.until(lambda: answers(scene, first) if stage == "its first words stand" else scene.stub.requests)
+        second = mention(scene, GIVEN, "two?")  # which waits for its turn
+        await until(lambda: len(one.bot.parts.pending.of(first.channel_id).questions) == 2)
+        await one.bot.shut_down(one.release)
+        scene.stub.replies += [Reply("First."), Reply("Second.")]
+        await other.take()
+        await scene.answer_to(second)
+        assert [answers(scene, asked) for asked in (first, second)] == [["First."], ["Second."]]
+    assert len(scene.pg.messages(first.channel_id)) == 4
