@@ -1,5 +1,6 @@
-"""`python -m tests.support.dying MOMENT TIME`: the real program, which is killed as soon as it has come to this moment
-so many times. Its leases are short, so that nobody waits long for those of a dead one; so is what it reads again.
+"""`python -m tests.support.dying MOMENT TIME SIGNAL`: the real program, which gets the signal as soon as it has come to
+this moment so many times. Its leases are short, so that nobody waits long for those of a dead one; so is what it reads
+again, and for how long all must be calm before it gives a shard away.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MOMENTS: dict[str, tuple[type, str]] = {
 }
 
 
-def plant(moment: str, time: int) -> None:
+def plant(moment: str, time: int, by: signal.Signals) -> None:
     owner, name = MOMENTS[moment]
     work, left = getattr(owner, name), [time]
 
@@ -51,7 +52,7 @@ def plant(moment: str, time: int) -> None:
         result = await work(*arguments, **named)
         left[0] -= owner is not leases.Leases or result  # a lease that was not free is none
         if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
         return result
 
     setattr(owner, name, deadly)
@@ -83,6 +84,6 @@ if __name__ == "__main__":
     shorten()
     tell_of_sessions()
     if sys.argv[1] != NEVER:
-        plant(sys.argv[1], int(sys.argv[2]))
+        plant(sys.argv[1], int(sys.argv[2]), signal.Signals[sys.argv[3]])
     sys.argv[1:] = []
     sys.exit(bot.main())
