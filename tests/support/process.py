@@ -50,18 +50,18 @@ class Program:
 
     async def printed(self) -> str:
         """Its first line on stdout."""
-        await self._until(lambda: bool(self.out))
+        await self.until(lambda: bool(self.out))
         return self.out[0]
 
     async def logged(self, event: str, **fields: Any) -> dict[str, Any]:
         """The first entry that begins with these words in which these fields stand so, once there is one."""
-        await self._until(lambda: bool(self._find(event, fields)))
+        await self.until(lambda: bool(self._find(event, fields)))
         return self._find(event, fields)[0]
 
     def _find(self, event: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
         return [e for e in self.log if f"{e['event']} ".startswith(f"{event} ") and fields.items() <= e.items()]
 
-    async def _until(self, predicate: Callable[[], bool]) -> None:
+    async def until(self, predicate: Callable[[], bool]) -> None:
         async with asyncio.timeout(2 * PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(predicate)
 
