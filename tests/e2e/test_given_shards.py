@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,11 +55,11 @@ def scene(three_shards: Scene) -> Scene:
 class Process:
     """One of several over the same Redis."""
 
-    def __init__(self, scene: Scene, url: str, name: str) -> None:
+    def __init__(self, scene: Scene, url: str, name: str, **settings: Any) -> None:
         self.scene = scene
         self.cluster = Cluster(url)
         self.shards = Shards(COUNT, [])
-        self._settings = {"state_dir": scene.folder / name}
+        self._settings = {"state_dir": scene.folder / name, **settings}
         self.bot: Parley
 
     @asynccontextmanager
@@ -95,9 +96,9 @@ class Process:
 
 
 @asynccontextmanager
-async def two(scene: Scene, url: str) -> AsyncIterator[tuple[Process, Process]]:
+async def two(scene: Scene, url: str, **settings: Any) -> AsyncIterator[tuple[Process, Process]]:
     async with AsyncExitStack() as stack:
-        one, other = Process(scene, url, "one"), Process(scene, url, "other")
+        one, other = (Process(scene, url, name, **settings) for name in ("one", "other"))
         await stack.enter_async_context(one.running(0, GIVEN))
         await stack.enter_async_context(other.running(2))
         yield one, other
@@ -185,6 +186,29 @@ async def test_status_says_of_which_process_it_is(scene: Scene, address: str) ->
         scene.pg.allow(channel, "manage_guild", member=ada)
         told = await scene.pg.reply_to(scene.pg.command(channel, ada, "status", {}, None), timeout=PATIENCE_SECONDS)
     assert "I run as several, and its shards are 0, 1 of 3.)" in told.content
+
+
+async def test_a_notice_to_the_owner_is_posted_by_one_of_them(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims: list[tuple[str, bool]] = []
+    claim = Cluster.claim
+
+    async def told(cluster: Cluster, what: str, seconds: int) -> bool:
+        claims.append((what, await claim(cluster, what, seconds)))
+        return claims[-1][1]
+
+    monkeypatch.setattr(Cluster, "claim", told)
+    channel = scene.pg.channel("help", guild_on(scene, 0))
+    async with two(scene, address, notice_channel=channel, budgets="1000 tokens a day", guild_tokens=0):
+        scene.stub.replies += [Reply("Much.", tokens=820), Reply("Little.")]
+        for shard_id in (GIVEN, 2):
+            await scene.answer_to(mention(scene, shard_id))
+        await until(lambda: len(claims) == 2)
+        await scene.until(lambda: scene.pg.messages(channel))
+    what = "A budget is nearly spent:1,000 tokens a day:0"
+    assert claims == [(what, True), (what, False)]
+    assert len(scene.pg.messages(channel)) == 1
 
 
 async def test_it_stays_while_something_is_answered_there(scene: Scene, address: str) -> None:
