@@ -39,7 +39,8 @@ class Records(Protocol):
 class Handler(Protocol):
     """What becomes of messages."""
 
-    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None: ...
+    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> bool:
+        """Returns whether that is all; else it is left to whoever has the shard next."""
 
 
 class History(Protocol):
@@ -103,7 +104,8 @@ class Inbox:
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
             if not (is_known or quoted):
                 incoming = replace(incoming, record=requoted(incoming.record, None))
-            await self._handler.handle(incoming, hears_out=hears_out)
+            if not await self._handler.handle(incoming, hears_out=hears_out):
+                self._seen.pop(message.id, None)  # this process may get the shard back
             if quoted:
                 self._conversations.record_looked_up(channel_id, sources_of(quoted))
 

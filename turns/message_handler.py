@@ -48,8 +48,8 @@ class MessageHandler:
         self._turns = turns
         self._offers = offers
 
-    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None:
-        """Records a message, decides on it and queues its answer.
+    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> bool:
+        """Records a message, decides on it and queues its answer. Returns whether; else the next process is to.
 
         hears_out: what else its author says in one go is waited for, and answered with it.
         """
@@ -67,11 +67,11 @@ class MessageHandler:
         )
         PAYER.set(question.payer)
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
-            return  # it is taken up after a restart, and was said before somebody had it forgotten
+            return True  # it is taken up after a restart, and was said before somebody had it forgotten
         if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
             if not place.held.silenced:
                 self._records.overheard(question)
-            return
+            return True
         refused = self._admission.refuses_here(incoming, question)
         self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)
         decided: Decided | None
@@ -83,13 +83,14 @@ class MessageHandler:
         else:
             decided = await self._decide(incoming, question, conversation)
         if decided is None:
-            return  # it is answered with what it goes on from
+            return True  # it is answered with what it goes on from
         seconds = perf_counter() - started
         decisions = [decided]
         if hears_out and self._bursts.may_go_on(*decided):
             heard_out = await self._bursts.hear_out(*decided)
             decisions = [d for d in heard_out if not self._consent.is_forgotten(d[0].channel_id, d[0].message)]
         self._conclude([(q, self._records.as_noted(q, decision, mark)) for q, decision in decisions], seconds)
+        return all(decision.reason is not Reason.SHUTTING_DOWN for _, decision in decisions)
 
     # To a decision
 

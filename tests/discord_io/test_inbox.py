@@ -28,8 +28,9 @@ class Handler:
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """Nothing is, as it listens to all."""
 
-    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None:  # noqa: ARG002
+    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> bool:  # noqa: ARG002
         self.handled.append(incoming.record.message_id)
+        return True
 
 
 @pytest.fixture

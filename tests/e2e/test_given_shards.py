@@ -15,6 +15,7 @@ from bot import Parley
 from cluster import connection as connections
 from cluster import leases
 from cluster.connection import Cluster
+from decision import Reason
 from persistence.cluster_privacy import ClusterPrivacy
 from persistence.open_store import check_stores
 from playground.model import Message
@@ -244,6 +245,25 @@ async def test_it_stays_and_is_served_while_it_cannot_be_stored(
         monkeypatch.setattr(one.bot.snapshots, "settled", fail)
         assert not await one.bot.leave_shard(GIVEN)
         await scene.answer_to(mention(scene, GIVEN))
+
+
+async def test_what_is_said_as_it_is_left_is_answered_also_where_it_comes_back_at_once(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(scene, address) as (one, _):
+        disconnect, asked = one.bot.disconnect_shard, list[Message]()
+
+        async def ask_before(shard_id: int) -> None:
+            if not asked:
+                asked.append(mention(scene, GIVEN))
+                await until(lambda: scene.decisions.get(asked[0].id))
+            await disconnect(shard_id)
+
+        monkeypatch.setattr(one.bot, "disconnect_shard", ask_before)
+        await one.give()
+        assert scene.decisions.pop(asked[0].id)[0].reason is Reason.SHUTTING_DOWN
+        await one.take()
+        await scene.answer_to(asked[0])
 
 
 async def test_of_one_that_could_not_be_taken_nothing_is_left(
