@@ -57,16 +57,21 @@ async def _bound(max_event: int, max_body: int, response: httpx2.Response) -> No
 
 
 def _shortened(data: object) -> object:
-    """With the first choice alone, which is all that is read, and with so many items in all lists."""
+    """With the first choice alone, which is all that is read, and shortened lists."""
     if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
         del choices[1:]
+    shorten(data)
+    return data
+
+
+def shorten(data: object) -> None:
+    """Leaves so many items in all lists of what was parsed."""
     room, nested = MAX_ITEMS, [data]
     for each in nested:  # which grows
         if isinstance(each, list):
             del each[room:]
             room -= len(each)
         nested += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-    return data
 
 
 class _Bounded(httpx2.AsyncByteStream):

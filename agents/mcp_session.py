@@ -15,14 +15,18 @@ from fastmcp.client.transports.base import TransportOptions, VersionAwareClientS
 from mcp.types import ListToolsResult
 from pydantic_core import to_json
 
+from agents.bounded_client import shorten
+
 MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # characters that a process writes as one message
+MAX_TEXT = 1_000_000  # characters of a text in a result: where it looks like JSON it is parsed
 
 
 class Session(VersionAwareClientSession):
     """Never compares a result with the schema that the server gives for it: its patterns may take for ever, and what
-    does not fit is for the model to read, too. A listing is cut before its tools are validated one by one."""
+    does not fit is for the model to read, too. A listing is cut before its tools are validated one by one, and so is a
+    result."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -40,6 +44,11 @@ class Session(VersionAwareClientSession):
             self._listed_bytes += len(to_json(answer))
             if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
                 answer.pop("nextCursor", None)
+        if method == "tools/call":
+            shorten(answer)
+            for item in content if isinstance(content := answer.get("content"), list) else ():
+                if isinstance(item, dict) and isinstance(text := item.get("text"), str):
+                    item["text"] = text[:MAX_TEXT]
         return answer
 
     def _absorb_tool_listing(self, result: ListToolsResult, *, complete: bool) -> ListToolsResult:

@@ -18,9 +18,10 @@ import pytest_asyncio
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from agents.bounded_client import MAX_ITEMS
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES
+from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_TEXT
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -31,7 +32,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/", "API_KEY": SECRET}
 # As the mcp package has it; Python adds LC_CTYPE itself.
 THE_PACKAGES = {"LOGNAME", "SHELL", "TERM", "USER", "LC_CTYPE"}
 SOON = Limits(start=10, call=10, first_pause=0.01, longest_pause=0.01)
-TOOLS = "echo, look up!, fail, crash, hang, much, word, picture, environment, babble, choke, grow".split(", ")
+TOOLS = "echo, look up!, fail, crash, hang, much, pieces, word, picture, environment, babble, choke, grow".split(", ")
 SCHEMA = {"type": "object"}
 PATIENCE = 20
 
@@ -143,6 +144,16 @@ async def test_a_result_with_a_structure_is_json(server: Watched) -> None:
 async def test_a_result_is_not_compared_with_a_schema_whose_pattern_may_take_for_ever(server: Watched) -> None:
     word = "a" * 22 + "!"
     assert json.loads(await server.call("word", {"text": word})) == {"word": word}
+
+
+async def test_a_result_is_shortened_before_what_it_lists_is_validated(server: Watched) -> None:
+    assert json.loads(await server.call("pieces", {"count": 5_000, "text": ""})) == [""] * MAX_ITEMS
+
+
+async def test_a_text_is_cut_before_it_is_parsed_as_json(server: Watched) -> None:
+    told = await server.call("pieces", {"count": 1, "text": f"[{'{}, ' * (MAX_TEXT // 4)}1]"})
+    assert told.startswith("[{}, {}, {}")  # as it came, and not as it would be written again
+    assert told.endswith(f" of {MAX_TEXT:,} bytes)")
 
 
 async def test_pictures_are_named_and_attached_to_the_answer_as_far_as_there_is_room(server: Watched) -> None:

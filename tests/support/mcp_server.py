@@ -66,6 +66,12 @@ async def much(size: int) -> str:
     return "x" * size
 
 
+@server.tool()
+async def pieces(count: int, text: str) -> list[TextContent]:
+    """The text so many times."""
+    return [TextContent(type="text", text=text)] * count
+
+
 class Word(BaseModel):
     word: str = Field(json_schema_extra={"pattern": "^(a+)+$"})  # told only: what is none is sent as well
 
