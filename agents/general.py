@@ -192,8 +192,6 @@ class GeneralAgent:
                 if not run.simplify(outcome.detail):
                     break
                 outcome = await self._attempt(request, run)
-            if isinstance(outcome, Failure) and outcome.tokens > run.tokens:
-                request.count(run.used, run.estimated())
             return outcome
         except asyncio.CancelledError:
             self._used[request] = run.used
@@ -211,9 +209,11 @@ class GeneralAgent:
             # A tool may raise anything, and what the model used is to be paid all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, describe(error)
-        was_billed = run.output > run.began_at or kind in (FailureKind.LATE, FailureKind.EMPTY)
-        run.is_asking &= was_billed  # of what was said before it, the refused request is not the bill
-        return Failure(kind, detail, run.text, run.used)
+        if run.output > run.began_at or kind in (FailureKind.LATE, FailureKind.EMPTY):
+            request.count(run.used, run.estimated())
+            run.tokens = run.used
+        run.is_asking = False  # one that was refused is not billed
+        return Failure(kind, detail, run.text, run.tokens)
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time
@@ -236,13 +236,14 @@ class GeneralAgent:
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves what the next request may take at most; waits while others have that. Returns why it is not made."""
-        if request.allowance is None:
-            return None
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
         remembered = sent(request.history) if run.goes_on else ()
+        run.sent = at_most((*remembered, *run.messages), told)
+        if request.allowance is None:
+            return None
         output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
-        tokens = at_most((*remembered, *run.messages), told) + output
+        tokens = run.sent + output
         unseen = UNSEEN_TOKENS if thinks(run.by.model) else 0
         match await request.allowance.reserve(tokens, unseen, output=output, models=run.names):
             case None:

@@ -49,7 +49,6 @@ NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 BYTES_PER_TOKEN = 3  # at least: English has more than 4, other scripts about 3
-RULES_CHARACTERS = 900  # about what our instructions have
 
 
 @dataclass(slots=True)
@@ -60,11 +59,11 @@ class Run:
     by: the model. messages: what it is sent, of which it made those from `began` on; prompt and results: what a run
     that waited goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the
     provider remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have
-    ended; is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the
-    tokens of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent:
-    whether it has; held: what it began with, until that is known. unseen: tokens that were reserved for thoughts that
-    are not shown. finish: how the last response ended, as pydantic-ai names it. names: of the model and those that
-    stand in for it, by which prices are known.
+    ended; is_asking: whether one has not; sent: so many it is sent at most. called: how many tools were; output:
+    characters of the model's; said: the tokens of its text, as the provider counted. may_decline: whether it may say
+    that it stays silent; is_silent: whether it has; held: what it began with, until that is known. unseen: tokens that
+    were reserved for thoughts that are not shown. finish: how the last response ended, as pydantic-ai names it. names:
+    of the model and those that stand in for it, by which prices are known.
     """
 
     show: Callable[[str], None]
@@ -81,6 +80,7 @@ class Run:
     text: str = ""
     tokens: int = 0
     is_asking: bool = False
+    sent: int = 0
     requests: int = 0
     ends_at: float | None = None
     called: int = 0
@@ -123,13 +123,13 @@ class Run:
         return self.tokens + self.estimated().tokens
 
     def estimated(self) -> Spent:
-        """About what such a request used. What it may have thought unseen counts as reserved."""
+        """What such a request used at most. What it may have thought unseen counts as reserved: who ends an answer as
+        soon as it has begun is to pay no less than is billed for it."""
         if not self.is_asking:
             return Spent(self.names[0])
-        told = sum(len(str(part)) for m in self.messages for part in flattened(m, images=False).parts)
-        sent = (told + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
-        both = (told + max(len(self.text), self.output) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
-        return Spent(self.names[0], sent, both - sent + self.unseen)
+        text = len(self.text.removeprefix(self.before).encode(errors="replace")) // BYTES_PER_TOKEN
+        said = max(text, (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
+        return Spent(self.names[0], self.sent, said + self.unseen)
 
     def begin_paragraph(self, *, may_think_first: bool = False) -> None:
         """What comes next does not run into what was said before a tool was called.

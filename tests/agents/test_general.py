@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
-from llm_history import CHARACTERS_PER_TOKEN
+from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
@@ -166,6 +168,36 @@ async def test_what_a_model_thought_is_paid_also_where_it_is_interrupted_or_brok
     assert broken.tokens > len(thoughts) // CHARACTERS_PER_TOKEN
     stub.default = lambda _: Reply(status=500)
     assert (await failure(model)).tokens == 0
+
+
+async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(stub: StubModel, model: Model) -> None:
+    tool: Tool[Asked] = Tool(lambda: "", name="tool", description="x" * 3_000)
+    agent, turn = GeneralAgent(model, tools=[tool]), request(said(ANNA, "あ" * 2_000, images=(IMAGE,)))
+    stub.replies.append(Reply("Once upon a time", chunk=4, gate=asyncio.Event()))
+    shown = asyncio.Event()
+    running = asyncio.create_task(agent.respond(turn, lambda _text: shown.set()))
+    await shown.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    described = len(json.dumps(stub.requests[0]["tools"])) // 4
+    assert agent.interrupted(turn, "").tokens >= described + 2_000 + IMAGE_TOKENS
+
+
+@pytest.mark.parametrize("letter", ["a", "あ"])
+async def test_an_answer_that_reaches_its_greatest_length_is_paid_whole(
+    stub: StubModel, model: Model, letter: str
+) -> None:
+    stub.replies.append(Reply(letter * (MAX_ANSWER_CHARACTERS + 200)))
+    outcome = await answer(model, request(said(ANNA)))
+    assert outcome.was_cut
+    assert outcome.tokens >= MAX_ANSWER_CHARACTERS // (4 if letter == "a" else 1)
+
+
+async def test_what_was_said_before_the_model_is_asked_anew_is_paid_too(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("x" * 4_000, error={"message": "This model takes no image.", "code": 500}))
+    outcome = await answer(model, request(said(ANNA, "look", images=(IMAGE,))))
+    assert len(stub.requests) == 2
+    assert outcome.tokens > 4_000 // CHARACTERS_PER_TOKEN
 
 
 async def test_an_interrupted_answer_is_given_back_to_the_model_as_its_own(stub: StubModel, model: Model) -> None:
