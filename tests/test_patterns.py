@@ -40,6 +40,7 @@ MOST_SECONDS = 0.005
 MOST_GROWTH = 3.0  # from half the length to all of it: 2 is linear, 4 quadratic
 FEW = 8  # times that something is repeated cost little
 LEAST_SECONDS = 0.0005  # what is faster need not be compared
+ATTEMPTS = 20  # whatever else runs on the machine makes some of them slower
 METHODS = ("search", "match", "fullmatch", "sub", "subn", "finditer", "findall", "split")
 START = "understanding.name_calls, the start"
 # Neither is in the bot that is in service.
@@ -247,11 +248,26 @@ def fault(use: Use) -> str:
     """What is wrong with a pattern, in words; empty: nothing."""
     tried = {text: cost(use, written(text, TRIED)) for text in hostile(use.pattern)}
     for text in sorted(tried, key=tried.__getitem__, reverse=True)[:3]:
-        whole = cost(use, written(text, LENGTH), runs=5)
-        half = cost(use, written(text, LENGTH // 2), runs=5)
-        if whole > MOST_SECONDS or (whole > LEAST_SECONDS and whole > MOST_GROWTH * half):
+        whole = half = float("inf")
+        for _ in range(ATTEMPTS):
+            whole = min(whole, cost(use, written(text, LENGTH), runs=5))
+            half = min(half, cost(use, written(text, LENGTH // 2), runs=5))
+            if whole <= MOST_SECONDS and (whole <= LEAST_SECONDS or whole <= MOST_GROWTH * half):
+                break
+        else:
             return f"{use.name}.{use.method}: {1000 * whole:.2f} ms, {whole / half:.1f} times the half, of {text!r}"
     return ""
+
+
+def least(work: Callable[[], object]) -> float:
+    """The processor's seconds, the least of some runs."""
+
+    def seconds() -> float:
+        start = time.thread_time()
+        work()
+        return time.thread_time() - start
+
+    return min(seconds() for _ in range(20))
 
 
 def test_no_pattern_takes_hostile_text_ill() -> None:
@@ -265,30 +281,16 @@ def test_no_pattern_takes_hostile_text_ill() -> None:
 def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
-
-    def seconds() -> float:
-        start = time.thread_time()
-        choose(reply, options)
-        return time.thread_time() - start
-
-    assert min(seconds() for _ in range(20)) < MOST_SECONDS
+    assert least(lambda: choose(reply, options)) < MOST_SECONDS
 
 
 @pytest.mark.parametrize("part", ["```\n", "````\n```a\n", "|\n", "|-\n\n", "\n"])
 def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
     answer = part * (MAX_ANSWER_CHARACTERS // len(part))
-
-    def seconds() -> float:
-        start = time.thread_time()
-        with_files(answer)
-        return time.thread_time() - start
-
-    assert min(seconds() for _ in range(20)) < MOST_SECONDS
+    assert least(lambda: with_files(answer)) < MOST_SECONDS
 
 
 def test_no_tools_are_long_named_however_alike_their_names_are() -> None:
     tools = [("server", "!" * 64)] * MAX_LISTED
-    start = time.thread_time()
-    names = _names(tools, ())
-    assert time.thread_time() - start < 10 * MOST_SECONDS  # once a listing
-    assert len(set(names)) == MAX_LISTED
+    assert least(lambda: _names(tools, ())) < 10 * MOST_SECONDS  # once a listing
+    assert len(set(_names(tools, ()))) == MAX_LISTED
