@@ -56,6 +56,8 @@ CALLED: dict[str, str] = {
     "state.resolution.METADATA_PATTERNS": "match",
     START: "match",
 }
+# What becomes three and eighteen characters where text is folded.
+HALF, LIGATURE = "\N{VULGAR FRACTION ONE HALF}", "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}"
 # One of each class of characters that patterns tell apart.
 CHARACTERS = " a1A.,!-_'\n\"/:é<@`あ"
 PAIRS = ("a ", "1 ", ". ", "a.", "a,", "a-", " \n", "a1", "aing ", "a\n", "<@", "1.", "a:")
@@ -276,8 +278,8 @@ def test_no_pattern_takes_hostile_text_ill() -> None:
     assert [words for use in every if (words := fault(use))] == []
 
 
-@pytest.mark.parametrize("part", ["1-2 (", "1 2 ", "a: "])
-@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 20])
+@pytest.mark.parametrize("part", ["1-2 (", "1 2 ", "a: ", HALF, LIGATURE])
+@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 20, HALF * 100, LIGATURE * 100])
 def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]

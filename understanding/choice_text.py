@@ -147,7 +147,8 @@ def folded(text: str) -> str:
     if not text.isascii():
         for character, spelling in CHARACTERS.items():
             text = text.replace(character, spelling)
-        text = FOLDED_AWAY.sub("", unicodedata.normalize("NFKD", text))
+        # One character may become eighteen.
+        text = FOLDED_AWAY.sub("", unicodedata.normalize("NFKD", text)[: max(MAX_NAME_LENGTH, 2 * len(text))])
     return HALF_OF_DAY.sub(r"\1m", text.casefold().replace("&", " and "))
 
 
