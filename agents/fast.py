@@ -10,9 +10,10 @@ from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, Unexpe
 from pydantic_ai.messages import TextContent
 
 from agents.metering import names_of, spent_by
+from agents.run import BYTES_PER_TOKEN
 from conversation import MessageRecord
 from decider import JudgeError
-from llm_history import CHARACTERS_PER_TOKEN, told
+from llm_history import told
 from state.spending import Spent
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purs
     cancelled: too late for us, not for the bill.
     """
     usage, response = RunUsage(), None
-    names, sent = names_of(agent.model), (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN
+    names, sent = names_of(agent.model), len(f"{question}{instructions}".encode(errors="replace")) // BYTES_PER_TOKEN
     spent = Spent(names[0], sent, OUTPUT_TOKENS)
     if (settle := await purse.call(spent.tokens, OUTPUT_TOKENS, names)) is None:
         raise JudgeError("The budget is spent, or about to be.")
