@@ -190,7 +190,7 @@ class FileReader:
         if file.size > MAX_AUDIO or not file.seconds <= MAX_AUDIO_SECONDS:  # as they say, who may say NaN, too
             raise FileProblem("long")
         data = await _up_to(MAX_AUDIO + 1, chunks)
-        seconds = await asyncio.to_thread(seconds_of, data) if data.startswith(OGG) else 0.0
+        seconds = await asyncio.to_thread(seconds_of, data, MAX_AUDIO_SECONDS) if data.startswith(OGG) else 0.0
         most = MAX_AUDIO if seconds else MAX_UNTIMED_AUDIO
         if seconds > MAX_AUDIO_SECONDS or len(data) > most:
             raise FileProblem("long")
