@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from persistence.snapshots import Snapshots
 from state.consent import MARKS, Forgotten, Whose
 from state.optout import IDS, OptOut
-from storage.store import Row
+from storage.store import Row, unquoted
 
 log = structlog.get_logger()
 
@@ -123,4 +123,4 @@ def _is_old(row: Row, oldest: int) -> bool:
 
 
 def _refused(kind: str, error: ValidationError) -> None:
-    log.error("snapshot_refused", kind=kind, channel=0, detail=" ".join(str(error).split())[:300])
+    log.error("snapshot_refused", kind=kind, channel=0, detail=unquoted(error))

@@ -29,7 +29,7 @@ from shards import DIRECT, Shards
 from state import Message
 from state.consent import Consent
 from state.message import Appended
-from storage.store import ANY, Key, Row, Store
+from storage.store import ANY, Key, Row, Store, unquoted
 
 log = structlog.get_logger()
 
@@ -147,8 +147,7 @@ class Snapshots:
             try:
                 kept.restore(id_, stored[kind])
             except ValueError as error:
-                detail = " ".join(str(error).split())[:300]
-                log.error("snapshot_refused", kind=kind, channel=id_, detail=detail)
+                log.error("snapshot_refused", kind=kind, channel=id_, detail=unquoted(error))
 
     async def rows(self, kind: str) -> list[Row]:
         """Those of this kind that are of no channel. Raises StoreError where they cannot be had."""

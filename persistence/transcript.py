@@ -22,7 +22,7 @@ from shards import Shards
 from state import Message, MessageCategory
 from state.message import Appended
 from state.session_form import encode_message
-from storage.store import ANY, Key, Row
+from storage.store import ANY, Key, Row, unquoted
 
 log = structlog.get_logger()
 
@@ -434,7 +434,7 @@ def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
 
 
 def _refused(row: Row, error: Exception) -> None:
-    log.warning("message_refused", channel=row.channel, message=row.id, detail=" ".join(str(error).split())[:200])
+    log.warning("message_refused", channel=row.channel, message=row.id, detail=unquoted(error))
 
 
 def _unsaid(context: Message) -> Message:

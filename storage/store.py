@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from pydantic import ValidationError
+
 ANY = 2**63 - 1  # above all ids
 
 
@@ -19,6 +21,14 @@ class WrongKeyError(StoreError):
 
 class LostLeaseError(StoreError):
     """Another process has what this one held, which stores nothing any more."""
+
+
+def unquoted(error: Exception) -> str:
+    """What is wrong with what is stored, in a line that quotes nothing of it."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:200]
+    return " ".join(str(error).split())[:200]
 
 
 class Key(NamedTuple):

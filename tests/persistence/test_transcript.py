@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -124,6 +125,21 @@ def test_a_channel_goes_as_a_whole_and_can_begin_anew(shelf: Shelf) -> None:
     assert Shelf(shelf.folder).transcript.load()[0] == {OTHER: ELSEWHERE}
     shelf.add(said(ANNA, "again"))
     assert shelf.all() == ["again", "there"]
+
+
+def test_what_cannot_be_read_is_not_quoted_in_the_log(shelf: Shelf) -> None:
+    message = said(ANNA, "one")
+    shelf.add(message)
+    shelf.all()
+    (row,) = shelf.store.read(MESSAGE)
+    stored = orjson.loads(row.value or b"")
+    stored["metadata"]["author_id"] = "what nobody is to read"
+    shelf.store.write({Key(MESSAGE, CHANNEL, message.message_id): orjson.dumps(stored)})
+    with capture_logs() as logs:
+        assert shelf.all() == []
+    assert logs[0]["event"] == "message_refused"
+    assert logs[0]["detail"].startswith("author_id: Input should be a valid integer")
+    assert "nobody" not in str(logs)
 
 
 def test_a_row_that_cannot_be_read_costs_the_others_nothing_and_goes_with_what_is_to_go(shelf: Shelf) -> None:
