@@ -122,7 +122,7 @@ async def test_a_restart_repeats_none(stage: Scene, clock: FakeClock) -> None:
     for hours in (0, 0, 2):  # also later than in an hour, as long as the budget is the same
         clock.advance(hours * HOUR)
         async with noticing(stage, budgets="10000 tokens a day", guild_tokens=0):
-            stage.stub.replies.append(Reply("Much.", tokens=8_100 if len(stage.said("help")) == 0 else 1))
+            stage.stub.replies.append(Reply("Much.", tokens=8_100 if len(stage.said("help")) == 0 else 10))
             await stage.ask("Ada", "tell me all")
             await notices(stage, 1)
     assert len(stage.said("help")) == 1
