@@ -136,7 +136,10 @@ async def test_what_was_said_before_the_conversation_is_read_once(scene: Scene) 
     assert scene.told().count("the train leaves at nine") == 1
 
 
-async def test_a_history_that_never_comes_keeps_nobody_waiting_for_ever(scene: Scene) -> None:
+async def test_a_history_that_never_comes_keeps_nobody_waiting_for_ever(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turns.answering.HISTORY_DEADLINE_SECONDS", 0.1)
     never = asyncio.Event()
     reading = scene.pg.faults.add("GET", "/messages$", delay_event=never)
     await scene.ask("Ada", "are you there?")

@@ -14,6 +14,7 @@ from playground.interactions import Interaction
 from playground.model import Message
 from tests.support.scene import Scene, choices, open_scene
 from tests.support.stub_model import StubModel
+from tests.support.virtual_time import settle, until
 from turns.ending_texts import RESTARTING
 
 WHICH = "Which one?\n1. Shibuya\n2. Shinjuku\n3. Harajuku"
@@ -133,8 +134,8 @@ async def test_a_click_is_stored_before_its_card_says_that_it_counts(scene: Scen
     disk = threading.Event()
     scene.bot.snapshots._writer._queue(disk.wait)
     click = scene.press("Ada", card, "2.")
-    await scene.until(lambda: scene.bot.parts.pending.of(card.channel_id).questions or None)
-    await asyncio.sleep(0)
+    await until(lambda: scene.bot.parts.pending.of(card.channel_id).questions, rounds=20_000)  # nothing tells of it
+    await settle()
     assert click.callback is None
     disk.set()
     await current(scene, card, "✓ Shake Shack (Shinjuku)")

@@ -17,6 +17,12 @@ EVENTS = [("MESSAGE_CREATE", b"[]"), ("MESSAGE_UPDATE", b'{"id":"1"}'), ("GUILD_
 LOGIN, GATEWAY = r"/users/@me$", r"/gateway/bot$"
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """discord.py waits up to some seconds before it connects again; here it does not."""
+    monkeypatch.setattr("discord.backoff.ExponentialBackoff.delay", lambda _backoff: 0.0)
+
+
 async def test_an_event_that_cannot_be_read_is_left_out(scene: Scene) -> None:
     [session] = scene.pg._gateway.sessions.values()
     for name, body in EVENTS:

@@ -89,6 +89,13 @@ class Process:
 Start = Callable[..., Awaitable[Process]]
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited for in vain is looked for again at once."""
+    monkeypatch.setattr(cluster_privacy, "LOOK_SECONDS", 0.005)
+    monkeypatch.setattr(cluster_privacy, "PAUSE_SECONDS", 0.005)
+
+
 @pytest.fixture
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """A connection to a Redis in which there is nothing."""

@@ -29,7 +29,7 @@ class Bot(discord.Client):
     """Notes what discord.py dispatched, in order: (event, its argument)."""
 
     def __init__(self, intents: discord.Intents = INTENTS) -> None:
-        super().__init__(intents=intents, guild_ready_timeout=0.01)
+        super().__init__(intents=intents, guild_ready_timeout=0.001)
         self.ready = asyncio.Event()
         self.seen: list[tuple[str, Any]] = []
         self._noted = asyncio.Condition()

@@ -273,7 +273,7 @@ def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_o
     if scene.clock:
         client_options["clock"] = scene.clock
     client_options.setdefault("health", Health(lambda: 0.0))  # nobody ticks it here, as the service does
-    bot = create_bot(here, guild_ready_timeout=0.01, listener=scene.note, **client_options)
+    bot = create_bot(here, guild_ready_timeout=0.001, listener=scene.note, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS
     return bot
 

@@ -45,7 +45,7 @@ class StubAnthropic:
     async def start(self) -> None:
         app = web.Application()
         app.router.add_post("/v1/messages", self._message)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.001)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"

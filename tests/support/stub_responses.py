@@ -46,7 +46,7 @@ class StubResponses:
         app.router.add_post("/v1/conversations", self._create)
         app.router.add_get("/v1/conversations/{id}", self._show)
         app.router.add_delete("/v1/{kind:responses|conversations}/{id}", self._delete)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.001)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
