@@ -71,7 +71,7 @@ class TurnQueue:
         self._edit_interval = edit_interval_seconds
         self._queues: dict[int, _ChannelQueue] = {}
         self._notices: set[asyncio.Task[None]] = set()
-        self._cut_off = False
+        self._cut_off = self._is_leaving = False
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -217,12 +217,15 @@ class TurnQueue:
         leaves: as after a kill it finds them among what is pending, and goes on with what stands of them.
         """
         await self._wait(seconds)
-        self._cut_off = not leaves
+        self._cut_off, self._is_leaving = not leaves, leaves
         for queue in self._queues.values():
-            if queue.turn:
-                queue.turn.leave() if leaves else queue.turn.end(Cancel.SHUTDOWN)
-            if leaves and queue.task:
-                queue.task.cancel()
+            if leaves and not (queue.turn and queue.turn.has_acted):  # what a tool did would be done twice
+                if queue.turn:
+                    queue.turn.leave()
+                if queue.task:
+                    queue.task.cancel()
+            elif queue.turn:
+                queue.turn.end(Cancel.SHUTDOWN)
         await self._wait(FAREWELL_SECONDS)
 
     async def _wait(self, seconds: float) -> None:
@@ -242,7 +245,7 @@ class TurnQueue:
     async def _run(self, channel_id: int, queue: _ChannelQueue) -> None:
         try:
             with self._conversations.hold(channel_id):
-                while queue.resumed or queue.waiting:
+                while (queue.resumed or queue.waiting) and not self._is_leaving:
                     turn = queue.turn = queue.resumed or self._begin(channel_id, queue)
                     queue.resumed, started = None, asyncio.get_running_loop().time()
                     if self._cut_off and not turn.ready:

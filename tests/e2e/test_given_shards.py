@@ -26,8 +26,9 @@ from tests.cluster.test_keeper import until
 from tests.support.clock import FakeClock
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot
-from tests.support.stub_model import Reply
+from tests.support.stub_model import Call, Reply
 from tests.support.three_shards import COUNT, guild_on, mention
+from turns.ending_texts import RESTARTING
 
 GIVEN = 1
 
@@ -200,7 +201,7 @@ async def test_a_notice_to_the_owner_is_posted_by_one_of_them(
         return claims[-1][1]
 
     monkeypatch.setattr(Cluster, "claim", told)
-    channel = scene.pg.channel("help", guild_on(scene, 0))
+    channel = scene.pg.channel("help")
     async with two(scene, address, notice_channel=channel, budgets="1000 tokens a day", guild_tokens=0):
         scene.stub.replies += [Reply("Much.", tokens=820), Reply("Little.")]
         for shard_id in (GIVEN, 2):
@@ -336,3 +337,21 @@ async def test_what_a_process_has_no_time_to_answer_is_answered_by_the_next_in_t
         await scene.answer_to(second)
         assert [answers(scene, asked) for asked in (first, second)] == [["First."], ["Second."]]
     assert len(scene.pg.messages(first.channel_id)) == 4
+
+
+async def test_what_a_tool_has_done_for_an_answer_is_not_done_again_by_the_next(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_bot, "DRAIN_SECONDS", 0.0)
+    async with two(scene, address) as (one, other):
+        scene.stub.replies.append(Reply(calls=(Call("search_history", '{"words": "tea"}'),)))
+        scene.held()
+        first = mention(scene, GIVEN, "one?")
+        await scene.until(lambda: len(scene.stub.requests) == 2)
+        second = mention(scene, GIVEN, "two?")
+        await until(lambda: len(one.bot.parts.pending.of(first.channel_id).questions) == 2)
+        await one.bot.shut_down(one.release)
+        scene.stub.replies.append(Reply("Second."))
+        await other.take()
+        await scene.answer_to(second)
+        assert [answers(scene, asked) for asked in (first, second)] == [[RESTARTING], ["Second."]]
