@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import structlog
+from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, infer_model
@@ -46,8 +48,19 @@ def build_model(variable: str, names: str) -> Model:
 
     variable: the setting the names come from. Raises UnusableModelError for an unknown provider or a missing key.
     """
-    models = [_build_one(variable, name.strip()) for name in names.split(",")]
-    return models[0] if len(models) == 1 else FallbackModel(*models)
+    with _prices_unread():
+        models = [_build_one(variable, name.strip()) for name in names.split(",")]
+        return models[0] if len(models) == 1 else FallbackModel(*models)
+
+
+@contextmanager
+def _prices_unread() -> Iterator[None]:
+    """Keeps pydantic-ai from reading all the prices there are, 0.1 s, with a model: a thread does once it is ready."""
+    set_custom_snapshot(DataSnapshot([], from_auto_update=False))
+    try:
+        yield
+    finally:
+        set_custom_snapshot(None)
 
 
 def parts_of(model: Model) -> Sequence[Model]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -152,3 +154,15 @@ def test_a_key_in_place_of_a_model_is_not_shown(monkeypatch: pytest.MonkeyPatch,
 def test_it_is_known_which_models_think_unasked(monkeypatch: pytest.MonkeyPatch, names: str, *, expected: bool) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     assert thinks(build_model("MODEL", names)) is expected
+
+
+@pytest.mark.slow
+def test_a_model_is_built_without_reading_all_the_prices_there_are() -> None:
+    program = (
+        "import sys; from agents.models import build_model; from state.prices import Prices\n"
+        "build_model('MODEL', 'openai-chat:gpt-5-mini, demo')\n"
+        "assert 'genai_prices.data' not in sys.modules, 'they are read already'\n"
+        "assert Prices().unknown(['openai:gpt-5-mini', 'openai:none']) == ['openai:none']"
+    )
+    environment = {**os.environ, "OPENAI_API_KEY": "nobodys"}
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], env=environment)
