@@ -416,6 +416,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, min_size=20, max_size=60))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_interleaving_passes_a_cap_nor_loses_or_doubles_a_charge(url: str, steps: list[tuple[Any, ...]]) -> None:
