@@ -94,6 +94,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is waited for in vain is looked for again at once."""
     monkeypatch.setattr(cluster_privacy, "LOOK_SECONDS", 0.005)
     monkeypatch.setattr(cluster_privacy, "PAUSE_SECONDS", 0.005)
+    monkeypatch.setattr(events_module, "BLOCK_SECONDS", 0.1)
 
 
 @pytest.fixture
