@@ -19,6 +19,7 @@ from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults,
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -39,6 +40,7 @@ MAX_OPTIONS = 25  # what Discord's buttons and menus take
 SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
+NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
 APPROVAL = "is_approval"  # in the context: who manages messages may answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
@@ -174,9 +176,10 @@ class Suspended(BaseModel):
         too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
         too_many = {call.call_id: TOO_MANY for call in [call for call in calls if call.text][MAX_QUESTIONS:]}
         return cls(
-            # What people said stands in the history, where they can still edit and delete it.
+            # What people said stands in the history, where they can still edit and delete it. What was read elsewhere
+            # is read anew: who may read that can have changed by the time of the answer.
             said=[
-                ModelRequest(parts=[part for part in m.parts if not isinstance(part, UserPromptPart)])
+                ModelRequest(parts=[_without_words(part) for part in m.parts if not isinstance(part, UserPromptPart)])
                 if isinstance(m, ModelRequest)
                 else m
                 for m in messages
@@ -258,6 +261,12 @@ def _may_i_run(call: ToolCallPart) -> str:
         return ""
     given = "" if arguments == "{}" else f" with `{arguments}`"
     return f"May I run `{call.tool_name}`{given}?"
+
+
+def _without_words(part: ModelRequestPart) -> ModelRequestPart:
+    if isinstance(part, ToolReturnPart) and (part.metadata or {}).get("words_of"):
+        return ToolReturnPart(part.tool_name, NOT_KEPT, part.tool_call_id, metadata=part.metadata)
+    return part
 
 
 def words_in(messages: Sequence[ModelMessage]) -> list[Source]:

@@ -26,7 +26,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
-from agents.asking import ASKING, words_in
+from agents.asking import ASKING, NOT_KEPT, words_in
 from llm_history import uses_tools
 from state import Message, MessageCategory
 from state.agent_state import GPAMessages, GPAState
@@ -35,7 +35,6 @@ log = structlog.get_logger()
 
 KEEP_TURNS = 5
 KEEP_BYTES = 32_768  # of a channel's states, as JSON
-NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
 ASKED_BY = frozenset(tool.name for tool in ASKING)  # what they ask and are told stands in the history in words
 
 

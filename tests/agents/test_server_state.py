@@ -15,11 +15,11 @@ from pydantic_ai.models.openai import OpenAIResponsesModel
 from structlog.testing import capture_logs
 
 from agents import gateway
+from agents.asking import NOT_KEPT
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import GeneralAgent
 from agents.models import Models, UnusableModelError, build_model
 from agents.server_state import Kind, ServerState
-from agents.tool_use import NOT_KEPT
 from bot import create_bot
 from config import Settings
 from conversation import ChannelConversation, MessageRecord

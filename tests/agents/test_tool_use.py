@@ -19,11 +19,12 @@ from pydantic_ai.models.wrapper import WrapperModel
 from structlog.testing import capture_logs
 
 from agents import gateway, general
+from agents.asking import NOT_KEPT
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_REQUESTS, GeneralAgent
 from agents.run import MAX_OUTPUT_CHARACTERS
-from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT
+from agents.tool_use import KEEP_BYTES, KEEP_TURNS
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
 from llm_history import uses_tools
