@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,6 +61,7 @@ class Replay:
         self._count = 0
         self._sequence = session.sequence
         self._reading: asyncio.Task[None] | None = None
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._is_resumed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def said(self, channel_id: int, after: int, newest: int) -> list[Payload] | None:
@@ -95,24 +97,27 @@ class Replay:
 
     async def close(self) -> None:
         """Leaves the session to whoever comes next."""
+        if self._socket:  # before its reader is cancelled, behind which the library waits for no acknowledgement
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._socket.close(code=RESUMABLE)
         if self._reading:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _read(self, client: Connected) -> None:
-        socket: aiohttp.ClientWebSocketResponse | None = None
         try:
             url = yarl.URL(self._session.url).with_query(v=10, encoding="json")
-            socket = await client.http.ws_connect(str(url))
+            self._socket = socket = await client.http.ws_connect(str(url))
             await self._hear(socket, client.http.token)
         except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
             log.info("replay_broken", detail=f"{type(error).__name__}: {error}")
         finally:
             if not self._is_resumed.done():
                 self._is_resumed.set_result(False)
-            if socket:
+            if self._socket:
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await socket.close(code=RESUMABLE)
+                    await self._socket.close(code=RESUMABLE)
 
     async def _hear(self, socket: aiohttp.ClientWebSocketResponse, token: str) -> None:
         """Until the line breaks, or Discord ends the session."""

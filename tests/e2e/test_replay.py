@@ -145,6 +145,24 @@ async def test_a_process_that_is_told_to_stop_leaves_its_session_to_the_next(sce
     assert scene.journal.find("replayed", channels=CHANNELS)
 
 
+async def test_what_heard_what_was_missed_has_no_connection_any_more_as_the_shard_identifies(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected, identifies = list[list[int]](), Cluster.identifies
+
+    async def look(cluster: Cluster, shard_id: int) -> None:
+        connected.append(scene.pg.connected_shards)
+        await identifies(cluster, shard_id)
+
+    async with process(scene, address):
+        await noted(scene)
+        await kill(scene)
+    monkeypatch.setattr(Cluster, "identifies", look)
+    async with process(scene, address):
+        assert scene.journal.find("session_resumed")
+    assert connected == [[]]
+
+
 @pytest.mark.parametrize("is_resumed", [False, True])
 async def test_a_shard_that_is_left_before_it_could_identify_has_no_connection_any_more(
     scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch, *, is_resumed: bool
