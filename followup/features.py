@@ -5,8 +5,9 @@ One function, for the running bot and for training alike. What it is told of sta
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -27,6 +28,7 @@ OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
 SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
 LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
     last_shares_question last_lines""".split()
+DIGIT = re.compile("[0-9]")
 ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
 
@@ -223,8 +225,12 @@ def _words_of_name(name: str) -> frozenset[str]:
     return frozenset(words_of(name))
 
 
-def _flags(names: Mapping[str, str], classes: frozenset[str]) -> Features:
-    return {**dict.fromkeys(names.values(), False), **{names[one]: True for one in classes if one in names}}
+def _flags(names: Mapping[str, str]) -> Callable[[frozenset[str]], Features]:
+    """Which of these classes occur. Most messages have few, and the same ones: what was told is kept."""
+    return lru_cache(maxsize=256)(lambda classes: {name: one in classes for one, name in names.items()})
+
+
+_says, _starts, _says_talk, _starts_talk = map(_flags, (SAYS, STARTS, SAYS_TALK, STARTS_TALK))
 
 
 def _of_words(wording: Wording) -> Features:
@@ -239,8 +245,8 @@ def _of_words(wording: Wording) -> Features:
         "has_link": wording.has_link,
         "commas": wording.commas,
         "is_command": wording.is_command,
-        **_flags(SAYS, cues),
-        **_flags(STARTS, first),
+        **_says(cues),
+        **_starts(first),
     }
 
 
@@ -299,17 +305,17 @@ def _of_pattern(scene: Scene) -> Features:
 def _of_phrases(scene: Scene) -> Features:
     """Classes of words and phrases in several languages, names among them."""
     wording, content = scene.message.wording, scene.message.content
-    talk, lead, tokens = wording.talk, wording.lead, wording.tokens
+    talk, lead, tokens, is_foreign = wording.talk, wording.lead, wording.tokens, not content.isascii()
     return {
-        **_flags(SAYS_TALK, talk),
-        **_flags(STARTS_TALK, lead),
+        **_says_talk(talk),
+        **_starts_talk(lead),
         "names_person": len(scene.people),
         "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
         "names_bot_anywhere": scene.engagement.bot_name.casefold() in scene.words,
-        "has_number": any(map(str.isdigit, content)),
+        "has_number": DIGIT.search(content) is not None or (is_foreign and any(map(str.isdigit, content))),
         "has_quote": content.startswith(">") or '"' in content or "“" in content,
         "repeats_marks": "??" in content or "!!" in content,
-        "non_ascii": not content.isascii(),
+        "non_ascii": is_foreign,
     }
 
 

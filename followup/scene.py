@@ -87,9 +87,10 @@ class Scene(NamedTuple):
         grams = self.grams
         if past is None or not grams:
             return -1
-        shared = self.shared.get(id(past))
-        # Behind the window nobody keeps them.
-        return len(grams.intersection(past.find_grams()) if shared is None else shared) / len(grams)
+        if (shared := self.shared.get(id(past))) is not None:
+            return len(shared) / len(grams)
+        # Behind the window nobody keeps them: to look for each takes half as long as to cut them all out.
+        return sum(map(past.run_together.__contains__, grams)) / len(grams)
 
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:

@@ -159,12 +159,15 @@ class MessageRecord(_Found):
     def _find_wording(self) -> Wording:
         return read(self.content)
 
-    def find_grams(self) -> set[str]:
-        text = " ".join(self.wording.tokens)[:MAX_GRAMS]
-        return {text[i : i + 4] for i in range(len(text) - 3)}
+    @property
+    def run_together(self) -> str:
+        """Its first words, of which its runs of letters are."""
+        return " ".join(self.wording.tokens)[:MAX_GRAMS]
 
     def _find_grams(self) -> tuple[str, ...]:
-        return tuple(map(intern, self.find_grams()))  # as a set they take four times the room
+        text = self.run_together
+        # As a set they take four times the room.
+        return tuple(map(intern, {text[i : i + 4] for i in range(len(text) - 3)}))
 
     def _find_calls(self) -> frozenset[str]:
         content = self.content
