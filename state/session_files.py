@@ -144,7 +144,10 @@ class SessionFiles:
             line = b"\n%08x %s\n" % (crc32(body), body)
             if os.write(file, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._touch(file)
+            try:
+                self._touch(places.document)
+            except OSError:  # it is lost, and the journal is all that there is
+                self._touch(file)
 
     def flush(self) -> None:
         """Has on disk for certain what was appended."""
@@ -176,12 +179,13 @@ class SessionFiles:
             return any(there)
 
     def names(self, limit: int | None = None, offset: int = 0) -> list[str]:
-        """Of all sessions, the one last written or appended to first."""
+        """Of all sessions, the one last written or appended to first. The system is asked for one time of each."""
         times: dict[str, int] = {}
         for folder, cut in ((self._folder, len(SUFFIX)), (self._folder / OWN / "journal", 2)):
+            known = frozenset(("", *times))
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.name.endswith((SUFFIX, ".0", ".1")) and (stem := entry.name[:-cut]):
+                    if entry.name.endswith((SUFFIX, ".0", ".1")) and (stem := entry.name[:-cut]) not in known:
                         at = entry.stat(follow_symlinks=False).st_mtime_ns
                         times[stem] = max(at, times.get(stem, 0))
         newest = filter(None, map(self._name_of, sorted(times, key=times.__getitem__, reverse=True)))

@@ -229,6 +229,15 @@ def test_sessions_are_listed_by_page_the_last_active_first(open_manager: OpenMan
         assert each.list_sessions(limit=0) == each.list_sessions(offset=5) == []
 
 
+def test_a_session_whose_file_is_lost_has_its_place_by_its_journal(tmp_path: Path) -> None:
+    manager = SessionManager(tmp_path)
+    sessions = [manager.create_session(name) for name in ("lost", "other", "last")]
+    (tmp_path / "lost.json").unlink()
+    for session in (sessions[2], sessions[0], sessions[1]):
+        session.add_message(said("hi"))
+    assert [row["id"] for row in SessionManager(tmp_path).list_sessions()] == ["other", "lost", "last"]
+
+
 def test_a_long_header_is_listed_too(open_manager: OpenManager) -> None:
     session = open_manager().create_session("123", {"long": "x" * 10_000, "messages": [{"a": '"messages":['}]})
     session.add_message(said("hi"))
