@@ -272,11 +272,11 @@ class GeneralAgent:
         if not run.text.strip() and sum(map(only_declines, run.made)) > MAX_REFUSED:
             raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} stays silent, though it may not.")
         # Meanwhile people are told of the first tool that is called; to ask is nothing that takes time.
-        calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
         known = {tool.name for tool in self._tools(request.place)} - QUIET
-        if stage := next((STAGES.get(c.tool_name, f"using {c.tool_name}") for c in calls if c.tool_name in known), ""):
-            request.tell_stage(stage)
-        request.used([call.tool_name for call in calls if call.tool_name in known])
+        names = [call.tool_name for call in run.about_to_run() if call.tool_name in known]
+        if names:
+            request.tell_stage(STAGES.get(names[0], f"using {names[0]}"))
+        request.used(names)
         deferred = await self._use_tools(run)
         request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:

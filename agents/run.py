@@ -117,6 +117,14 @@ class Run:
     def was_cut(self) -> bool:
         return len(self.text) > MAX_ANSWER_CHARACTERS or self.finish == "length"
 
+    def about_to_run(self) -> Sequence[ToolCallPart]:
+        """The calls of the newest response; of those that waited, what was allowed: others beside them ran before."""
+        newest = next((m for m in reversed(self.messages) if isinstance(m, ModelResponse)), None)
+        calls = newest.tool_calls if newest else []
+        if self.results is None:
+            return calls
+        return [call for call in calls if self.results.approvals.get(call.tool_call_id) is True]
+
     @property
     def used(self) -> int:
         """The tokens so far, estimated for a request of which the provider has not said what it took."""

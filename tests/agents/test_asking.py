@@ -522,6 +522,21 @@ async def test_what_is_called_beside_a_question_runs_once(stub: StubModel, model
     assert roles(stub.requests[-1])[-5:] == ["assistant", "tool", "tool", "tool", "user"]
 
 
+async def test_what_was_allowed_is_told_as_done_also_where_something_else_was_called_beside_it(
+    stub: StubModel, model: Model
+) -> None:
+    """By that it is known that nothing of it may be done twice."""
+    agent = GeneralAgent(model, tools=Cellar().tools)
+    calls = (Call("count", '{"shelf": 1}'), Call("empty", '{"shelf": 1}', "call-2"))
+    asking = await asked(agent, stub, *calls)
+    stub.replies.append(Reply("Done."))
+    stages: list[str] = []
+    used: list[str] = []
+    turn = resolved(asking, ResolutionType.CONFIRMATION, confirmed=True)
+    await answer(agent, replace(turn, tell_stage=stages.append, used=used.extend))
+    assert (stages, used) == (["using empty"], ["empty"])
+
+
 async def test_requests_and_responses_take_turns_whatever_ran_when(stub: StubModel, model: Model) -> None:
     cellar = Cellar()
     calls = (Call("ask_choice", WHICH), Call("count", '{"shelf": 1}', "call-2"))
