@@ -50,16 +50,14 @@ class ChannelConversation:
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left: those
-    whose conversation is not to be gone on with, though one of them may still be answering in it; told_before: what
-    they were told in earlier conversations, or beside their questions, as of LeftStates. names: of those who spoke;
-    called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name, if to anybody.
-    waits: whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the
-    turn began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave,
-    or answers of before. unsaid: of which questions the answers went since then, and sources: from which messages on
-    all answers did. told_off: who told the bot to keep out in messages that are trimmed.
-    has_asked_for_thread: a button was shown by which it goes on in a thread. came_from: of one that did, the channel
-    that it began in, and the last message that was said there.
-    unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
+    whose conversation is not to be gone on with; told_before: what they were told before, or beside their questions, as
+    of LeftStates. names: of those who spoke; called: whom which word calls; named: by a message's id, whom it mentions,
+    names or replies to. waits: whether a run of the agent's waits for somebody, or has. taken_back: whose words, and
+    which, went since the turn began; tainted: those of them whose words its answer may have all the same. looked_up:
+    whose words tools gave, or answers of before. unsaid: of which questions the answers went since then, and sources:
+    from which messages on all answers did. told_off: who told the bot to keep out in messages that are trimmed.
+    has_asked_for_thread: whether to go on in one. came_from: where it did, the channel before, and the last message
+    there. unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     has_answered: whether the turn that runs, or has run last, has brought its answer to the history.
     """
 
@@ -109,7 +107,7 @@ class ChannelConversation:
         if message.is_bot:
             # A remote agent knows still what it was told in earlier conversations.
             agent = self.remote.get(message.message_id)
-            before = {who for whose, who in self.told_before.values() if whose == agent and who != UNKNOWN}
+            before = {who for who in self.told_before.get(agent or "", {}).values() if who != UNKNOWN}
             people = frozenset(self.people_told_of() | before | self.tainted)
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
@@ -269,7 +267,7 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, others' quotes of it, and the answers to them or that may quote them."""
-        if author_id in self.people_told_of() | {who for _, who in self.told_before.values()}:
+        if author_id in self.people_told_of().union(*(told.values() for told in self.told_before.values())):
             self.tainted.add(author_id)
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
@@ -287,7 +285,7 @@ class ChannelConversation:
         others = {m.message_id for m in self.messages} - theirs
         # Of a message that was trimmed it is not known whose it was.
         self._leave(agent for i, agent in self.remote.items() if i not in others)
-        self._leave(agent for agent, who in self.told_before.values() if who in (author_id, UNKNOWN))
+        self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & {*told.values()})
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
         cuts = filter(None, (context_of(self.llm_history), *map(cut_before, self.llm_history)))
         if any(author_id in before.people for before in cuts):  # what is left may be out of what was cut
@@ -304,12 +302,15 @@ class ChannelConversation:
         """What remote agents need back in the channel's next conversation."""
         authors = {m.message_id: min(m.addressees, default=UNKNOWN) if m.is_bot else m.author_id for m in self.messages}
         authors |= {m.message_id: UNKNOWN for m in self.messages if len(m.addressees) > 1}
-        told = self.told_before | {i: (agent, authors.get(i, UNKNOWN)) for i, agent in self.remote.items()}
-        return LeftStates(dict(self.states), dict(sorted(told.items())[-MAX_REMOTE:]), self.last_activity)
+        told = {}
+        for agent in self.told_before.keys() | self.remote.values():
+            asked = {i: authors.get(i, UNKNOWN) for i, one in self.remote.items() if one == agent}
+            told[agent] = dict(sorted((self.told_before.get(agent, {}) | asked).items())[-MAX_REMOTE:])
+        return LeftStates(dict(self.states), told, self.last_activity)
 
     def _told(self, message_ids: Collection[int]) -> set[str]:
         """The remote agents that were told any of these."""
-        before = {self.told_before[i][0] for i in message_ids if i in self.told_before}
+        before = {agent for agent, told in self.told_before.items() if not told.keys().isdisjoint(message_ids)}
         return before | {self.remote[i] for i in message_ids if i in self.remote}
 
     def _leave(self, agents: Iterable[str]) -> None:

@@ -188,8 +188,8 @@ class ConversationManager:
         """A remote agent is told these words beside its questions: it begins anew once a message goes that has them."""
         if conversation := self.get(channel_id):
             said = [m for m in conversation.messages if not m.is_bot and any(word in m.text for word in words)]
-            told = conversation.told_before | {m.message_id: (agent, m.author_id) for m in said}
-            conversation.told_before = dict([*told.items()][-MAX_REMOTE:])
+            told = conversation.told_before.get(agent, {}) | {m.message_id: m.author_id for m in said}
+            conversation.told_before[agent] = dict([*told.items()][-MAX_REMOTE:])
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
@@ -288,7 +288,10 @@ class ConversationManager:
     def told_before(self, channel_id: int) -> Collection[int]:
         """The ids of the messages that remote agents were told in earlier conversations of the channel."""
         known = self._left.get(channel_id) or self._conversations.get(channel_id)
-        return [] if known is None else known.told if isinstance(known, LeftStates) else known.told_before
+        if known is None:
+            return []
+        told = known.told if isinstance(known, LeftStates) else known.told_before
+        return {message_id for ids in told.values() for message_id in ids}
 
     def _expire(self, conversation: ChannelConversation) -> None:
         self._conversations.pop(conversation.channel_id, None)

@@ -18,7 +18,18 @@ from state.declines import Declines
 UNKNOWN = 0  # whose words they are
 NO_DECLINES = Declines()
 
-Told = dict[int, tuple[str, int]]
+
+def _by_agent(told: Any) -> Any:
+    """Until 2026-11 a message had but one agent: its name and the author stood by the message's id."""
+    if not (isinstance(told, dict) and all(isinstance(one, list | tuple) for one in told.values())):
+        return told
+    by_agent: dict[Any, dict[Any, Any]] = {}
+    for message_id, (agent, author_id) in told.items():
+        by_agent.setdefault(agent, {})[message_id] = author_id
+    return by_agent
+
+
+Told = Annotated[dict[str, dict[int, int]], BeforeValidator(_by_agent)]
 
 
 def _known_states(states: Any) -> Any:
@@ -40,8 +51,8 @@ class Unwelcome(StrEnum):
 class LeftStates:
     """What remote agents need back in the channel's next conversation.
 
-    told: by the ids of the messages that one of them was told which one, and whose words they are, 0 where that is not
-    known. at: when the conversation before was last heard of.
+    told: what each of them was told: by messages' ids whose words they are, 0 where that is not known. at: when the
+    conversation before was last heard of.
     """
 
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)]
@@ -53,7 +64,7 @@ class LeftStates:
 
         is_gone: (message id, whose words) -> whether it goes.
         """
-        gone = {agent for message_id, (agent, author_id) in self.told.items() if is_gone(message_id, author_id)}
+        gone = {agent for agent, told in self.told.items() if any(is_gone(*one) for one in told.items())}
         states = {agent: state for agent, state in self.states.items() if agent not in gone}
         return replace(self, states=states) if gone else self
 

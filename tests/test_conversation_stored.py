@@ -32,6 +32,7 @@ from llm_history import FORGOTTEN, History
 from place import Place
 from state.agent_state import UMSState
 from state.prompts import ResolutionType
+from stored_conversation import LeftStates
 from tests.support.clock import NOON, FakeClock
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, replied, said
@@ -516,3 +517,8 @@ def test_a_history_is_the_same_within_whatever_it_is_stored() -> None:
     assert within.dump_json(within.validate_json(text)) == text
     assert within.dump_json(within.validate_python(orjson.loads(text))) == text
     assert orjson.loads(text)["told"] == orjson.loads(ModelMessagesTypeAdapter.dump_json(told))
+
+
+def test_what_an_earlier_version_stored_of_what_agents_were_told_is_read() -> None:
+    left = {"states": {}, "told": {"7": ["docs", ANNA], "8": ["docs", BEN]}, "at": NOON.isoformat()}
+    assert LeftStates.from_json(json.dumps(left).encode()).told == {"docs": {7: ANNA, 8: BEN}}

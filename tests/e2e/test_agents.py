@@ -187,6 +187,27 @@ async def test_an_agent_that_was_told_what_somebody_mentioned_begins_anew_once_t
         assert docs.paths[-1].split("/")[-2] == "conv-2"
 
 
+@pytest.mark.parametrize("when", ["in the conversation", "after it"])
+async def test_of_several_agents_each_that_was_told_what_somebody_mentioned_begins_anew_once_that_goes(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, when: str
+) -> None:
+    text = (path := roster["agents"]).read_text()
+    path.write_text(f"{text}\n{text.replace('docs', 'trips').replace('handbook', 'trips')}")
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster, shared_context=True):
+        said = stage.mention("Chloe", "ask yourself what stands at https://example.com/bluebell")
+        await stage.answer_to(said)
+        for agent in ("docs", "trips"):
+            await stage.ask("Ben", f"{agent}: how many days do I have?")
+            assert "bluebell" in docs.contents[-1]
+        clock.advance(HOUR if when == "after it" else 1)
+        await stage.delete(said)
+        for agent in ("docs", "trips"):
+            await stage.ask("Ben", f"{agent}: and in May?")
+    chats = [path.split("/")[-2] for path in docs.paths if path.endswith("/chat")]
+    assert chats == ["conv-1", "conv-2", "conv-3", "conv-4"]
+
+
 async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_with_whose_words_that_was(
     stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
 ) -> None:
