@@ -28,6 +28,7 @@ from state.message import NOBODY
 log = structlog.get_logger()
 
 LIMIT = 100  # what Discord gives at once
+MOST_SINCE = 1_000
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.Thread)
 MOST_DIRECT = 100  # channels of direct messages: a request for each
 Message = discord.Message
@@ -150,6 +151,15 @@ class Backlog:
         except FAILURES as error:
             log.info("history_failed", channel=channel_id, detail=str(error))
             return None
+
+    async def all_since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
+        """As since(), up to the newest, or the first 1,000: by one request for each 100."""
+        found: list[discord.Message] = []
+        while (page := await self.since(guild_id, channel_id, found[-1].id if found else after)) is not None:
+            found += page
+            if len(page) < LIMIT or len(found) >= MOST_SINCE:
+                return found
+        return None
 
     async def newest(self, guild_id: int, channel_id: int) -> list[discord.Message] | None:
         """By one request the last 100 messages, oldest first; None where they cannot be had. Raises ChannelGoneError.

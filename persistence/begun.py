@@ -19,7 +19,7 @@ def current(backlog: Backlog, question: Question, messages: Sequence[Message] | 
         return None if question.is_private else question
     if found := next((m for m in messages if m.id == asked.message_id), None):
         return replace(question, message=backlog.to_record(found))
-    was_read = len(messages) < LIMIT or asked.message_id < messages[-1].id
+    was_read = not messages or len(messages) % LIMIT > 0 or asked.message_id < messages[-1].id
     return None if was_read else question
 
 

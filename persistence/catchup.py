@@ -360,7 +360,7 @@ class CatchUp:
         until = loop.time() + DELIVERY_SECONDS
         while True:
             async with self._slots:
-                messages = await self._backlog.since(asked[0].guild_id, channel_id, after)
+                messages = await self._backlog.all_since(asked[0].guild_id, channel_id, after)
             is_over = self._gate.is_left(self._shard_id) or self._sessions != session
             is_needed = any(map(is_in_discord_alone, self._pending.of(channel_id).questions))
             if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):

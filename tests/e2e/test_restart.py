@@ -12,6 +12,7 @@ import pytest
 
 from decider import Reason
 from discord_io.prompt_cards import EXPIRED
+from playground.limits import Nonces
 from playground.model import Message
 from tests.e2e.test_asking import DRINK, tool_results
 from tests.e2e.test_trip import ADDED, asked_which, current
@@ -203,6 +204,30 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         scene.stub.default = lambda _: Reply("Yes.")
         await scene.answer_to(scene.say("Ada", "was that all?"))
     assert scene.told().count("word599") == 1
+
+
+async def test_a_part_behind_a_hundred_others_messages_is_not_posted_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, gate = scene.pg.faults, asyncio.Event()
+    scene.stub.replies.append(Reply(LONG, chunk=10_000))
+    async with life(scene):
+        first = sent.add("POST", "/messages$")
+        second = sent.add("POST", "/messages$", delay_event=gate)
+        third = sent.add("POST", "/messages$", delay_event=asyncio.Event())
+        question = scene.mention("Ada", "tell me all")
+        await scene.until(lambda: first.hits and second.hits)
+        for number in range(110):
+            scene.pg.post(question.channel_id, scene.pg.person("Chloe"), f"<@{scene.pg.person('Ben')}> {number}")
+        gate.set()
+        await scene.until(lambda: third.hits)
+        await scene.ready(question)
+        await kill(scene)
+    monkeypatch.setattr(Nonces, "find", lambda *_: None)  # as Discord does after some minutes
+    async with life(scene):
+        await scene.answer_to(question)
+        await scene.at_rest()
+    assert " ".join(m.content for m in scene.said()) == LONG
 
 
 @pytest.mark.parametrize("stage", [{"clock": FakeClock()}], indirect=True)

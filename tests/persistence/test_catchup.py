@@ -82,6 +82,9 @@ class FakeBacklog:
     def direct(self, _channel_ids: Sequence[int], _after: int) -> list[News]:
         return []
 
+    async def all_since(self, guild_id: int, channel_id: int, after: int) -> list[Message] | None:
+        return await self.since(guild_id, channel_id, after)
+
     async def since(self, _guild_id: int, channel_id: int, after: int) -> list[Message] | None:
         self.read.append(channel_id)
         self.reading += 1
