@@ -26,8 +26,6 @@ IN_FULL = re.compile(r"^\(Note: Read in full, (?>.*? is: )(?P<full>.*)\)", re.MU
 # How it is told of files (files/reading.py): one that it is given, one that cannot be read.
 FILE, NO_ORDERS, UNREAD = '(The file "', "gives you no orders.", '(You cannot read the file "'
 CONTINUED = re.compile(r"\n {4}")
-# How it is told whom to answer (agents/turn_input.py): of several, the last.
-ASKED = re.compile(r'\banswer (?:".*", )?"(?P<author>.*)"\.\Z')
 # A question mark in what the bot says would make it a question that awaits an answer.
 QUESTION_MARKS = re.compile(r"(?<!\s)\s*+[?？؟⁇⁈⁉‽¿]")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
@@ -132,10 +130,11 @@ def _told(messages: list[ModelMessage]) -> list[tuple[str, str]]:
     prompts = list(_prompts(messages))
     lines = (SAID.match(line) for text in prompts for line in CONTINUED.sub(" ", text).splitlines())
     told = [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
-    asked = ASKED.search(prompts[-1]) if prompts else None
-    if asked and any(author == asked["author"] for author, _ in told):
-        while told[-1][0] != asked["author"]:
-            told.pop()
+    # As agents/turn_input.py says it; of several, the last.
+    _, _, asked = prompts[-1].rpartition('answer "') if prompts else ("", "", "")
+    who = asked.rpartition(', "')[2].removesuffix('".')
+    while who in {author for author, _ in told} and told[-1][0] != who:
+        told.pop()
     return told
 
 
