@@ -58,7 +58,8 @@ class ChannelConversation:
     from which messages on all answers did. told_off: who told the bot to keep out in messages that are trimmed.
     has_asked_for_thread: whether to go on in one. came_from: where it did, the channel before, and the last message
     there. unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
-    has_answered: whether the turn that runs, or has run last, has brought its answer to the history.
+    has_answered: whether the turn that runs, or has run last, has brought its answer to the history. passed_over: what
+    the model was not told, though it was told newer words: what waited then for a turn of its own.
     """
 
     channel_id: int
@@ -70,6 +71,7 @@ class ChannelConversation:
     engagement: Engagement = field(default_factory=Engagement)
     engagement_before: Engagement = field(default_factory=Engagement)
     told_through: int = -1
+    passed_over: set[int] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
     called: dict[str, int] = field(default_factory=dict)
     named: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -165,10 +167,7 @@ class ChannelConversation:
         self._replay([m for m in current if m] + self.messages)
 
     def asks_for_thread(self, reply_to: int) -> bool:
-        """Whether it has become long enough to go on in a thread, which is said once.
-
-        reply_to: what is being answered, of which nothing may be posted yet.
-        """
+        """Whether it has become long enough to go on in a thread, which is said once. reply_to: what is answered."""
         own = (m for m in self.messages if m.is_bot and m.message_id >= self.since)
         answered = {m.reply_to_id for m in own if m.reply_to_id is not None} | {reply_to}
         if self.has_asked_for_thread or len(answered) < LONG_ANSWERS:
@@ -212,12 +211,10 @@ class ChannelConversation:
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None
 
     def untold(self) -> list[MessageRecord]:
-        """The messages that the model has not been told, oldest first; what it said in this conversation it knows.
-
-        What other agents were asked and answered is none of its business.
-        """
+        """The messages that the model was not told, oldest first; none of its own, or of another agent's business."""
         known = self.own | self.remote.keys()
-        return [m for m in self.messages if m.message_id > self.told_through and m.message_id not in known]
+        untold = (m for m in self.messages if m.message_id > self.told_through or m.message_id in self.passed_over)
+        return [m for m in untold if m.message_id not in known]
 
     def asked(self, agent: str, message_ids: Collection[int]) -> None:
         """A remote agent is asked these, or answers by them."""
@@ -382,7 +379,9 @@ class ChannelConversation:
         self.llm_history = self.current(llm_history)
         self.unsaid, self.sources, self.has_answered = set(), set(), bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
-        self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
+        told = {tag["message_id"] for tag in tags_in(llm_history)}
+        self.told_through = max([self.told_through, *told])
+        self.passed_over -= told
 
     def cut(self, max_tokens: int) -> Cut | None:
         """What has to leave the model's history for it to take no more tokens than this; None where nothing has to."""
@@ -433,10 +432,11 @@ class ChannelConversation:
         self.messages = messages
         self.size = sum(m.size for m in messages)
         self.has_other_bots = any(m.is_other_bot for m in messages)
-        self.own &= {m.message_id for m in messages}
+        ids = {m.message_id for m in messages}
+        self.own, self.passed_over = self.own & ids, self.passed_over & ids
         self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
-        self.named = {m.message_id: self.named[m.message_id] for m in messages if m.message_id in self.named}
+        self.named = {message_id: named for message_id, named in self.named.items() if message_id in ids}
         self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:

@@ -114,8 +114,9 @@ class Parts(StateParts):
         self._health = health
         self._build_agents()
         self._build_offers()
+        self._build_deciding(followup)
         self._build_turns()
-        self._build_way_in(followup)
+        self._build_way_in()
         self._build_keeping()
         self._build_commands()
         self.shown = Shown(
@@ -174,6 +175,19 @@ class Parts(StateParts):
             answerable=self.agents.side.offer_judge,
         )
 
+    def _build_deciding(self, followup: FollowupTier | None) -> None:
+        """Whether a message is answered."""
+        settings = self._settings
+        self.decider = ResponseDecider(
+            followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
+            judge=self.agents.side.judge,
+            window_seconds=settings.followup_window_seconds,
+            declines=settings.model != DEMO,
+        )
+        self.bursts = Bursts(
+            settings.burst_seconds, conversations=self.conversations, decider=self.decider, discord=self.wires
+        )
+
     def _build_turns(self) -> None:
         """Answers, and the queue of turns."""
         self.records = Records(
@@ -193,7 +207,14 @@ class Parts(StateParts):
         )
         slots = self.slots = TurnSlots(self._settings.turns_at_once)
         answering = Answering(
-            agents.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock
+            agents.team,
+            self.miniapps,
+            self.states,
+            preparing,
+            self.records,
+            slots,
+            waiting=lambda channel_id: self.pending.waiting_in(channel_id) | self.bursts.undecided(channel_id),
+            clock=self._clock,
         )
         maker = TurnMaker(
             self.conversations, answering, self.prompts, self.budget, self.pending, self.records, self.activity
@@ -207,18 +228,9 @@ class Parts(StateParts):
             activity=self.activity,
         )
 
-    def _build_way_in(self, followup: FollowupTier | None) -> None:
+    def _build_way_in(self) -> None:
         """The way of a message from Discord to the queue."""
         settings = self._settings
-        self.decider = ResponseDecider(
-            followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
-            judge=self.agents.side.judge,
-            window_seconds=settings.followup_window_seconds,
-            declines=settings.model != DEMO,
-        )
-        self.bursts = Bursts(
-            settings.burst_seconds, conversations=self.conversations, decider=self.decider, discord=self.wires
-        )
         intake = Intake(
             conversations=self.conversations,
             states=self.states,

@@ -81,7 +81,7 @@ class ThreadClicks:
             return refusal
         if self._edge.place(interaction).held.settings.threads != "open":
             return SWITCHED_OFF
-        if self._turns.is_busy(channel_id) or self._bursts.is_busy(channel_id):
+        if self._turns.is_busy(channel_id) or self._bursts.undecided(channel_id):
             return BUSY
         # What it asked is answered for the run that waits for it, here.
         return ASKED if self._states.is_awaiting(channel_id) else None

@@ -16,6 +16,7 @@ from tests.support.people import ANNA, BEN, CHANNEL, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
 from turns.ending_texts import OVER_BUDGET, STOPPED
+from turns.turn import Turn
 
 pytestmark = pytest.mark.virtual_time
 
@@ -116,13 +117,44 @@ async def test_no_turn_begins_once_the_budget_is_spent(bench: Bench) -> None:
     assert len(bench.agent.requests) == 1
 
 
-async def test_a_question_is_told_even_if_it_was_told_already(bench: Bench) -> None:
-    """Said while the turn before it was being prepared, it stood in that one's transcript."""
+def told(bench: Bench) -> list[list[str]]:
+    """What was new to the agent in each of its turns."""
+    return [[m.content for m in request.transcript] for request in bench.agent.requests]
+
+
+async def test_what_waits_for_a_turn_of_its_own_is_told_in_that_one_alone(bench: Bench) -> None:
+    """Asked while the turn before it was being prepared; with it waits what was said behind it."""
     bench.history_takes = 1.0
     bench.ask(ANNA, "one", starts=True)
+    bench.say(BEN, "I wonder too")
     await until(lambda: bench.recalled)
-    await bench.answered(BEN, "two")
-    assert [[m.content for m in request.transcript] for request in bench.agent.requests] == [["one", "two"], ["two"]]
+    bench.ask(BEN, "two")
+    bench.say(ANNA, "good question")
+    await bench.idle()
+    assert told(bench) == [["one", "I wonder too"], ["two", "good question"]]
+
+
+async def test_what_waits_between_a_resumed_turns_questions_is_told_in_a_turn_of_its_own(bench: Bench) -> None:
+    """Taken up after a restart, it lies between what the earlier process had decided on at once."""
+    one, two, three = (bench.say(who, text) for who, text in ((ANNA, "one"), (BEN, "two"), (ANNA, "three")))
+    bench.say(BEN, "and so on")
+    bench.turns.resume(CHANNEL, Turn([bench.question(one), bench.question(three)], adopted=[]), [])
+    bench.turns.submit(bench.question(two))
+    await bench.idle()
+    assert told(bench) == [["one", "three", "and so on"], ["two"]]
+
+
+async def test_what_was_passed_over_is_told_as_said_where_nobody_has_to_answer_it_any_more(bench: Bench) -> None:
+    one, two, three = (bench.say(who, text) for who, text in ((ANNA, "one"), (BEN, "two"), (ANNA, "three")))
+    gate = asyncio.Event()
+    bench.script(Script(gate=gate), Script())
+    bench.turns.resume(CHANNEL, Turn([bench.question(one), bench.question(three)], adopted=[]), [])
+    bench.turns.submit(bench.question(two))
+    await until(lambda: bench.agent.requests)
+    bench.turns.stop(said(BEN, "stop"), CHANNEL)
+    gate.set()
+    await bench.answered(ANNA, "four")
+    assert told(bench) == [["one", "three"], ["two", "four"]]
 
 
 def test_what_it_said_before_the_conversation_is_told_and_what_it_says_in_it_is_not() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -143,7 +143,10 @@ class Preparing:
 
 
 class Answering:
-    """Has turns answered, by a mini-app or by one of the team's agents. slots: how many by agents at once."""
+    """Has turns answered, by a mini-app or by one of the team's agents.
+
+    slots: how many by agents at once. waiting: the messages in a channel that have, or may get, a turn of their own.
+    """
 
     def __init__(
         self,
@@ -154,6 +157,7 @@ class Answering:
         records: Records,
         slots: TurnSlots,
         *,
+        waiting: Callable[[int], Collection[int]],
         clock: Callable[[], datetime],
     ) -> None:
         self._team = team
@@ -162,6 +166,7 @@ class Answering:
         self._preparing = preparing
         self._records = records
         self._slots = slots
+        self._waiting = waiting
         self._clock = clock
 
     @property
@@ -247,13 +252,21 @@ class Answering:
                 self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
             turn.request = replace(request, state=conversation.states.get(turn.agent))
         else:
-            # A question may have been told already, as something said while an earlier turn was being prepared. What
-            # an earlier process had begun to answer is said anew, and not to be taken for said.
-            # A picture that was posted while the files were read waits for the next turn, with what was said behind it.
-            untold = takewhile(lambda m: attached.keys() >= set(map(file_key, m.images)), conversation.untold())
-            to_tell = {m.message_id for m in (*untold, *questions)}.difference(parts)
-            trimmed = [q for q in questions if conversation.find(q.message_id) is None]
+            # What an earlier process had begun to answer is said anew, and not to be taken for said. What has a turn of
+            # its own is told then, as it might be answered twice. The next turn is told also what was said behind
+            # that, and behind a picture that was posted while the files were read.
             asked = {q.message_id: q for q in questions}
+            waiting, newest = self._waiting(conversation.channel_id), max(asked)
+            conversation.passed_over.update(message_id for message_id in waiting if message_id < newest)
+            untold = takewhile(
+                lambda m: (
+                    attached.keys() >= set(map(file_key, m.images))
+                    and not (m.message_id in waiting and m.message_id > newest)
+                ),
+                conversation.untold(),
+            )
+            to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
+            trimmed = [q for q in questions if conversation.find(q.message_id) is None]
             told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
             turn.request = replace(
                 request,

@@ -166,10 +166,10 @@ class Bursts:
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
         return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
 
-    def is_busy(self, channel_id: int) -> bool:
-        """Whether something said there may still be to be answered: it is being decided, or heard out."""
-        judged = (question.channel_id for question in self._judged.values())
-        return channel_id in judged or bool(self.heard_out(channel_id))
+    def undecided(self, channel_id: int) -> set[int]:
+        """The messages there that may still be to be answered: each is being decided, or heard out."""
+        judged = {message_id for message_id, question in self._judged.items() if question.channel_id == channel_id}
+        return judged | {question.message.message_id for question in self.heard_out(channel_id)}
 
     def busy_guilds(self) -> set[int]:
         """Those in which something is being decided, or heard out; 0: direct messages."""

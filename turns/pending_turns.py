@@ -61,6 +61,10 @@ class PendingTurns:
     def of(self, channel_id: int) -> Unfinished:
         return self._channels.get(channel_id, NOTHING)
 
+    def waiting_in(self, channel_id: int) -> set[int]:
+        """The messages that wait behind the turn of the channel."""
+        return {question.message.message_id for question in self.of(channel_id).waiting}
+
     @property
     def waiting(self) -> int:
         """How many questions wait behind the turn of their channel."""

@@ -392,7 +392,7 @@ async def test_while_one_alone_waits_for_those_that_share_its_redis_they_take_ov
     with (
         capture_logs() as logs,
         pytest.raises(InUseError, match="processes that share it"),
-        in_use(folder, redis_url, seconds=0.05),
+        in_use(folder, redis_url, seconds=0.5),
     ):
         pytest.fail("all shards would be connected twice")
     assert set(had) == {False}

@@ -79,7 +79,14 @@ class Bench:
         team = Team(self.agent, others, picker, bot_id=lambda: BOT)
         self.slots = TurnSlots(at_once)
         self.answering = Answering(
-            team, self.miniapps, self.states, self.preparing, records, self.slots, clock=self.clock
+            team,
+            self.miniapps,
+            self.states,
+            self.preparing,
+            records,
+            self.slots,
+            waiting=self.pending.waiting_in,
+            clock=self.clock,
         )
         self.activity = Activity(self.clock)
         self.maker = TurnMaker(
