@@ -167,7 +167,7 @@ class ChannelConversation:
         self._replay([m for m in current if m] + self.messages)
 
     def asks_for_thread(self, reply_to: int) -> bool:
-        """Whether it has become long enough to go on in a thread, which is said once. reply_to: what is answered."""
+        """Whether it is long enough for a thread, which is said once. reply_to: what is about to be answered."""
         own = (m for m in self.messages if m.is_bot and m.message_id >= self.since)
         answered = {m.reply_to_id for m in own if m.reply_to_id is not None} | {reply_to}
         if self.has_asked_for_thread or len(answered) < LONG_ANSWERS:
@@ -211,7 +211,7 @@ class ChannelConversation:
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None
 
     def untold(self) -> list[MessageRecord]:
-        """The messages that the model was not told, oldest first; none of its own, or of another agent's business."""
+        """What the model was not told, oldest first, except its own messages and what other agents were asked."""
         known = self.own | self.remote.keys()
         untold = (m for m in self.messages if m.message_id > self.told_through or m.message_id in self.passed_over)
         return [m for m in untold if m.message_id not in known]
