@@ -377,6 +377,8 @@ class ConversationManager:
     def _is_silent(self, conversation: ChannelConversation) -> bool:
         """Whether nothing was heard there for the timeout, as far as it is known by now."""
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
+        if idle <= self._timeout:  # as nearly always, several times a message
+            return False
         return self.is_over(conversation.channel_id, idle) and not self._holds[conversation.channel_id]
 
     def is_over(self, channel_id: int, idle: timedelta) -> bool:

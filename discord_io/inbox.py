@@ -92,13 +92,14 @@ class Inbox:
             guild_id = message.guild.id if message.guild else 0
             self._records.ignored(message.id, guild_id, channel_id, message.author.id)
             return
-        async with self._in_round:
-            await asyncio.sleep(0)
-            async with self._in_turn:  # whoever is looked up for is not overtaken
-                # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
-                conversation, own = self._conversations.get(channel_id), self._reader.own_quoted(message)
-                is_known = own is None or (conversation and conversation.find(own))
-                quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
+        await self._in_round.acquire()
+        asyncio.get_running_loop().call_soon(self._in_round.release)
+        async with self._in_turn:  # whoever is looked up for is not overtaken
+            # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
+            own = self._reader.own_quoted(message)
+            conversation = None if own is None else self._conversations.get(channel_id)
+            is_known = own is None or (conversation and conversation.find(own))
+            quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))

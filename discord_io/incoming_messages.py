@@ -124,16 +124,16 @@ class MessageReader:
     def incoming(self, message: discord.Message, conversation: ChannelConversation | None) -> Incoming:
         _, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
-        allowed = discord.Permissions.all()
-        if has_permissions(channel) and guild and guild.me:  # as far as the cache knows
-            allowed = channel.permissions_for(guild.me)
+        me = guild.me if guild else None  # as far as the cache knows
+        allowed = channel.permissions_for(me) if me and has_permissions(channel) else discord.Permissions.all()
         authors = _permissions_of(author, channel)
-        place = self._place(channel, guild, author.id, message.created_at)
+        record = to_record(message, bot_id, self._names(guild))
+        place = self._place(channel, guild, author.id, record.timestamp)
         if place.held.settings.threads == "open" and isinstance(channel, discord.TextChannel):
             may_open = allowed.create_public_threads and allowed.send_messages_in_threads
             place = replace(place, opens_threads=may_open and allowed.read_message_history)
         return Incoming(
-            to_record(message, bot_id, self._names(guild)),
+            record,
             conversation,
             place,
             bot_id,
@@ -334,7 +334,8 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
     found = (reference.resolved or reference.cached_message) if reference else None
     replied_to = found if isinstance(found, discord.Message) else None
     reply_author = replied_to.author if replied_to else None
-    names_own_role = message.guild is not None and message.guild.self_role in message.role_mentions
+    own_role = message.guild.self_role if message.guild and message.role_mentions else None  # it looks at all roles
+    names_own_role = own_role in message.role_mentions
     is_bot, is_other_bot = message.author.id == bot_user_id, is_other_bots(message, bot_user_id)
     return MessageRecord(
         author=_name(message.author),
@@ -366,9 +367,13 @@ def replied_to_id(message: discord.Message) -> int | None:
 
 
 def _name(user: discord.abc.User) -> str:
-    """The display name, without what could pass for the marks around a name where the model is told of it; one string
-    for all that they say."""
-    return intern(" ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS]) or "somebody"
+    """The display name, without what could pass for the marks around a name where the model is told of it."""
+    return _without_marks(user.display_name)
+
+
+@lru_cache(4_096)
+def _without_marks(name: str) -> str:
+    return intern(" ".join(MARKS.sub(" ", name).split())[:MAX_NAME_CHARACTERS]) or "somebody"
 
 
 @lru_cache(4_096)
@@ -379,6 +384,11 @@ def _one(user_id: int) -> int:
 
 def _readable(message: discord.Message) -> str:
     """The text with names in place of ids, and in words what is no text; empty where that is the content itself."""
+    components = getattr(message, "components", ())  # which a payload may leave out
+    title = _title(message)
+    is_text = not (message.embeds or message.attachments or message.stickers or message.message_snapshots or components)
+    if is_text and not title and "<" not in message.content:  # as nearly every message
+        return ""
     extras: list[str] = []
     for snapshot in message.message_snapshots:
         extras += (f"[forwarded] {snapshot.content}", *map(_attachment, snapshot.attachments))
@@ -386,12 +396,9 @@ def _readable(message: discord.Message) -> str:
         fields = (f"{field.name}: {field.value}" for field in embed.fields)
         lines = filter(None, [embed.author.name, embed.title, embed.description, *fields])
         extras.append("[embed] " + "\n".join(lines))
-    extras += _texts(getattr(message, "components", ()))  # which a payload may leave out
+    extras += _texts(components)
     extras += map(_attachment, message.attachments)
     extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
-    title = _title(message)
-    if not extras and not title and "<" not in message.content:
-        return ""
     shown = "\n".join(extras)[: MAX_BOT_CHARACTERS if _is_automatic(message) else MAX_EXTRA_CHARACTERS]
     return f"{title}{message.clean_content}\n{shown}".strip()
 

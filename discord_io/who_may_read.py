@@ -20,12 +20,12 @@ NEEDED_WITH_VOICE = (*NEEDED, "connect")
 PERMISSIONS: dict[tuple[str, ...], discord.Permissions] = {
     names: discord.Permissions(**dict.fromkeys(names, True)) for names in (NEEDED, NEEDED_WITH_VOICE)
 }
-VOICE = discord.VoiceChannel, discord.StageChannel
+VOICE = discord.ChannelType.voice, discord.ChannelType.stage_voice
 
 
 def needed_to_read(channel: Channel) -> tuple[str, ...]:
     """The permissions without which somebody cannot read what was said; the text of a voice channel needs one more."""
-    return NEEDED_WITH_VOICE if isinstance(channel, VOICE) else NEEDED
+    return NEEDED_WITH_VOICE if channel.type in VOICE else NEEDED
 
 
 def may_read(channel: Channel, allowed: discord.Permissions) -> bool:

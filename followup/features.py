@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
-from state.engagement import RECENT, Mark
+from state.engagement import RECENT
 from state.message import MessageRecord
 from understanding.wording import TALK, Wording, words_of
 
@@ -165,7 +165,7 @@ def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
 
 def _of_channel(scene: Scene) -> Features:
     """How busy the channel is, and the bot in it."""
-    engagement, author, bot = scene.engagement, scene.author, scene.bot
+    engagement, author, bot, window = scene.engagement, scene.author, scene.bot, scene.window
     recent = scene.now - RECENT
     spoke = engagement.bot_spoke.number if engagement.bot_spoke else -1
     people = people_since_bot = 0
@@ -182,7 +182,9 @@ def _of_channel(scene: Scene) -> Features:
     return {
         "people": people,
         "people_since_bot": people_since_bot,
-        "window_seconds": scene.seconds(Mark(0, scene.window[-1].timestamp)) if scene.window else NEVER_SECONDS,
+        "window_seconds": min((scene.now - window[-1].timestamp).total_seconds(), MOST_SECONDS)
+        if window
+        else NEVER_SECONDS,
         "own_in_window": scene.speakers.count(author),
         "bot_in_window": scene.speakers.count(bot),
         "bot_to_others_ago": next(to_others, NEVER),

@@ -21,8 +21,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 SETTLE_SECONDS = 5.0
-# To wake the thread for each message would cost more than the message.
-TOGETHER_SECONDS = 0.01
+# To wake the thread for each message would cost more than the message, and every 0.01 s still a tenth of it. What must
+# survive a kill is waited for, and so handed over at once.
+TOGETHER_SECONDS = 0.05
 MOST_PENDING = 50_000  # rows that memory holds while they cannot be written
 MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be read
 
@@ -63,7 +64,7 @@ class Writer:
         self._is_redoing = False
 
     def put(self, work: Callable[[], object]) -> None:
-        """Has it done within some milliseconds, together with what else comes meanwhile; does not wait."""
+        """Has it done within moments, together with what else comes meanwhile; does not wait."""
         self._waiting.append(work)
         if len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)

@@ -133,7 +133,7 @@ class Records:
         """Appends a message that is recorded in a conversation to the channel's transcript."""
         conversation = self._conversations.get(question.channel_id)
         if conversation and (current := conversation.find(question.message.message_id)):
-            self.said(question, current)
+            self._append(question, current, conversation)
 
     def said(self, question: Question, record: MessageRecord, tokens: int = 0) -> MessageRecord | None:
         """Appends a message to the transcript of the question's channel. tokens: as the provider counted.
@@ -143,6 +143,11 @@ class Records:
         """
         conversation = self._conversations.get(question.channel_id)
         record = (conversation and conversation.find(record.message_id)) or record
+        return self._append(question, record, conversation, tokens)
+
+    def _append(
+        self, question: Question, record: MessageRecord, conversation: ChannelConversation | None, tokens: int = 0
+    ) -> MessageRecord | None:
         if conversation and not conversation.tainted.isdisjoint(record.drew_on):
             self._conversations.forget_messages(question.channel_id, [record.message_id])
             return None

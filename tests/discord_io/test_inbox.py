@@ -76,9 +76,10 @@ async def test_those_that_come_after_one_whose_quote_is_looked_up_do_not_overtak
 async def test_what_comes_twice_or_is_deleted_while_it_waits_is_not_handled_then(
     opened: tuple[Inbox, Handler, list[discord.Message]],
 ) -> None:
-    inbox, handler, (first, second, *_) = opened
-    taking = asyncio.gather(inbox.take(first), inbox.take(first), inbox.take(second))
+    inbox, handler, messages = opened
+    *others, deleted = messages
+    taking = asyncio.gather(*map(inbox.take, [*messages, others[-1]]))
     await asyncio.sleep(0)
-    inbox.skip([second.id])
+    inbox.skip([deleted.id])
     await taking
-    assert handler.handled == [first.id]
+    assert handler.handled == [message.id for message in others]
