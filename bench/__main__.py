@@ -239,8 +239,8 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         (
             "message in a conversation, CPU, discord.py included",
             f"{microseconds / 1000:.3f} ms",
-            "0.3 ms",
-            microseconds <= 300,
+            "0.35 ms",  # 0.3 until the decider learnt rooms as on Discord, too, of which it alone takes half
+            microseconds <= 350,
         ),
         (
             "mention to model request with 60 messages of history, median, both sockets included",
@@ -267,12 +267,17 @@ async def measure_start() -> list[tuple[str, str, str, bool]]:
 
 def measure_sessions() -> list[tuple[str, str, str, bool]]:
     few, many = appending()
-    lag, listed = saving(), listing()
+    lag, (listed, told) = saving(), listing()
     return [
         ("a message more in a session of 5,000, journal included, CPU", f"{many:.3f} ms", "0.3 ms", many <= 0.3),
         ("the same, against a session of 50", f"{many / few:.2f}", "1.20", many <= 1.2 * few),
         ("event loop held up while 5,000 messages are saved", f"{lag:.1f} ms", "5 ms", lag <= 5),
-        ("the 100 newest of 10,000 sessions", f"{listed:.1f} ms", "20 ms", listed <= 20),
+        (
+            "the 100 newest of 10,000 sessions, against what the system takes to tell the times of their files",
+            f"{listed / told:.2f} ({listed:.1f} / {told:.1f} ms)",
+            "1.5",
+            listed <= 1.5 * told,
+        ),
     ]
 
 

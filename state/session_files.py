@@ -181,13 +181,15 @@ class SessionFiles:
     def names(self, limit: int | None = None, offset: int = 0) -> list[str]:
         """Of all sessions, the one last written or appended to first. The system is asked for one time of each."""
         times: dict[str, int] = {}
-        for folder, cut in ((self._folder, len(SUFFIX)), (self._folder / OWN / "journal", 2)):
-            known = frozenset(("", *times))
-            with suppress(OSError), os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.endswith((SUFFIX, ".0", ".1")) and (stem := entry.name[:-cut]) not in known:
-                        at = entry.stat(follow_symlinks=False).st_mtime_ns
-                        times[stem] = max(at, times.get(stem, 0))
+        with suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if (name := entry.name).endswith(SUFFIX):
+                    times[name[: -len(SUFFIX)]] = entry.stat(follow_symlinks=False).st_mtime_ns
+        documents = frozenset(times)
+        with suppress(OSError), os.scandir(self._folder / OWN / "journal") as entries:
+            for entry in entries:
+                if (stem := (name := entry.name)[:-2]) not in documents and name.endswith((".0", ".1")):
+                    times[stem] = max(entry.stat(follow_symlinks=False).st_mtime_ns, times.get(stem, 0))
         newest = filter(None, map(self._name_of, sorted(times, key=times.__getitem__, reverse=True)))
         return list(islice(newest, offset, None if limit is None else offset + limit))
 
