@@ -22,7 +22,7 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
         # By itself it shows the variables of each frame, where "rich" is installed: what people said, and secrets.
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if stream.isatty()
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
+        else [_as_json]
     )
     rendering.append(_hide(secrets))
     structlog.configure(
@@ -45,7 +45,14 @@ def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:
     return {"timestamp": now, "level": level, "event": event["event"], **event}
 
 
-def _json(value: Any, **_: Any) -> str:
+def _as_json(logger: Any, method: str, event: EventDict) -> str:
+    """The line as JSON, an exception formatted. One processor, as each message in a conversation has a line."""
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(logger, method, event)
+    return _json(event)
+
+
+def _json(value: Any) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
