@@ -31,7 +31,7 @@ from llm_history import (
 from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import MessageRecord, Source, requoted
+from state.message import NOBODY, MessageRecord, Source, requoted
 from state.optout import without_quote
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
@@ -67,26 +67,25 @@ class ChannelConversation:
     last_activity: datetime
     messages: list[MessageRecord] = field(default_factory=list)
     llm_history: list[ModelMessage] = field(default_factory=list)
-    participants: set[int] = field(default_factory=set)
     engagement: Engagement = field(default_factory=Engagement)
     engagement_before: Engagement = field(default_factory=Engagement)
     told_through: int = -1
-    passed_over: set[int] = field(default_factory=set)
+    passed_over: frozenset[int] = NOBODY
     names: dict[int, str] = field(default_factory=dict)
     called: dict[str, int] = field(default_factory=dict)
     named: dict[int, frozenset[int]] = field(default_factory=dict)
-    own: set[int] = field(default_factory=set)
+    own: frozenset[int] = NOBODY
     revisions: Changes = field(default_factory=dict)
-    unsaid: set[int] = field(default_factory=set)
-    sources: set[int] = field(default_factory=set)
-    looked_up: set[int] = field(default_factory=set)
-    tainted: set[int] = field(default_factory=set)
+    unsaid: frozenset[int] = NOBODY
+    sources: frozenset[int] = NOBODY
+    looked_up: frozenset[int] = NOBODY
+    tainted: frozenset[int] = NOBODY
     taken_back: OrderedDict[Source, None] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
     remote: dict[int, str] = field(default_factory=dict)
     states: dict[str, AgentState] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
+    left: frozenset[str] = frozenset()
     told_before: Told = field(default_factory=dict)
     waits: bool = False
     told_off: frozenset[int] = frozenset()
@@ -113,8 +112,7 @@ class ChannelConversation:
             people = frozenset(self.people_told_of() | before | self.tainted)
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
-        if message.is_bot:
-            (self.own.add if by_model else self.own.discard)(message.message_id)
+            self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -131,11 +129,9 @@ class ChannelConversation:
         self.has_other_bots |= message.is_other_bot
         if message.is_other_bot:
             return  # it is told, and no more: neither does it take part, nor does the bot stand in any way with it
-        if not message.is_bot:
-            self.participants.add(message.author_id)
-            if self.names.get(message.author_id) != message.author:
-                self.names[message.author_id] = message.author
-                add_to(self.called, message.author_id, message.author)
+        if not message.is_bot and self.names.get(message.author_id) != message.author:
+            self.names[message.author_id] = message.author
+            add_to(self.called, message.author_id, message.author)
         told_whom = message
         if message.reply_to_id is not None and message.reply_to_author_id is None:
             # A reply that came without the message it answers: only the conversation knows whose that was.
@@ -162,9 +158,9 @@ class ChannelConversation:
         """Puts what was said before the conversation in front of it."""
         known = {m.message_id for m in self.messages}
         # What was edited or deleted while it was being read is so here, too.
-        current = [self.revisions.get(m.message_id, m) for m in earlier if m.message_id not in known]
-        self.looked_up.update(*(m.drew_on for m in current if m))  # after a restart nothing else tells of them
-        self._replay([m for m in current if m] + self.messages)
+        current = [now for m in earlier if m.message_id not in known and (now := self.revisions.get(m.message_id, m))]
+        self.looked_up = self.looked_up.union(*(m.drew_on for m in current)) or NOBODY  # else unknown after a restart
+        self._replay(current + self.messages)
 
     def asks_for_thread(self, reply_to: int) -> bool:
         """Whether it is long enough for a thread, which is said once. reply_to: what is about to be answered."""
@@ -190,7 +186,12 @@ class ChannelConversation:
         """A copy of the latest messages in which these are one, the newest."""
         ids = {m.message_id for m in messages}
         others = [m for m in self.messages[-MAX_JOINED:] if m.message_id not in ids]
-        return replace(self, messages=[*others, utterance], participants=set(), names={}, called={}, own=set(self.own))
+        return replace(self, messages=[*others, utterance], names={}, called={})
+
+    @property
+    def participants(self) -> Collection[int]:
+        """The people who spoke."""
+        return self.names.keys()
 
     def _is_newest(self, message: MessageRecord) -> bool:
         return bool(self.messages) and (self.messages[-1] is message or self.messages[-1] == message)
@@ -229,8 +230,8 @@ class ChannelConversation:
 
     def people_told_of(self) -> set[int]:
         """Whose words an answer that is given now may quote: theirs, and those that earlier answers may quote."""
-        people = self.looked_up | {m.author_id for m in self.messages if not m.is_bot}
-        people.update(*(m.drew_on for m in self.messages if m.is_bot))
+        people = {m.author_id for m in self.messages if not m.is_bot}
+        people.update(self.looked_up, *(m.drew_on for m in self.messages if m.is_bot))
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
         return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
 
@@ -265,7 +266,7 @@ class ChannelConversation:
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, others' quotes of it, and the answers to them or that may quote them."""
         if author_id in self.people_told_of().union(*(told.values() for told in self.told_before.values())):
-            self.tainted.add(author_id)
+            self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
@@ -314,7 +315,7 @@ class ChannelConversation:
         """What they were told is to be forgotten, which they cannot be made to: with them it begins anew."""
         for agent in set(agents):
             self.states.pop(agent, None)
-            self.left.add(agent)
+            self.left |= {agent}
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = unsaid(self.llm_history, questions, self.sources)
@@ -339,7 +340,7 @@ class ChannelConversation:
     def begin_turn(self) -> None:
         """From now on it counts what is taken back: what was before, the turn is not told."""
         self.taken_back, self.has_answered = OrderedDict(), False
-        self.tainted, self.sources = set(), set()
+        self.tainted = self.sources = NOBODY
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """The agent keeps nothing of these, nor does it when the turn that runs has ended. Returns whether it did."""
@@ -377,11 +378,11 @@ class ChannelConversation:
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, as it is now."""
         self.llm_history = self.current(llm_history)
-        self.unsaid, self.sources, self.has_answered = set(), set(), bool(self.llm_history)
+        self.unsaid, self.sources, self.has_answered = NOBODY, NOBODY, bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
         told = {tag["message_id"] for tag in tags_in(llm_history)}
         self.told_through = max([self.told_through, *told])
-        self.passed_over -= told
+        self.passed_over = self.passed_over and self.passed_over - told
 
     def cut(self, max_tokens: int) -> Cut | None:
         """What has to leave the model's history for it to take no more tokens than this; None where nothing has to."""
@@ -416,14 +417,14 @@ class ChannelConversation:
             last_activity=self.last_activity,
             since=max(self.since, min((m.message_id for m in self.messages), default=0)),
             told_through=self.told_through,
-            own=frozenset(self.own),
+            own=self.own,
             llm_history=self.llm_history,  # which is replaced, and never changed
             remote=dict(self.remote),
             states=dict(self.states),
             told_before=dict(self.told_before),
             unwelcome=self.unwelcome,
             declines=self.declines,
-            looked_up=frozenset(self.looked_up),
+            looked_up=self.looked_up,
             has_asked_for_thread=self.has_asked_for_thread,
             came_from=self.came_from,
         )
@@ -433,11 +434,10 @@ class ChannelConversation:
         self.size = sum(m.size for m in messages)
         self.has_other_bots = any(m.is_other_bot for m in messages)
         ids = {m.message_id for m in messages}
-        self.own, self.passed_over = self.own & ids, self.passed_over & ids
+        self.own, self.passed_over = (kept and kept & ids for kept in (self.own, self.passed_over))
         self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
         self.named = {message_id: named for message_id, named in self.named.items() if message_id in ids}
-        self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
         self.messages, self.size, self.named, self.has_other_bots = [], 0, {}, False

@@ -157,7 +157,7 @@ class ConversationManager:
     def retract(self, channel_id: int, message_id: int) -> None:
         """The bot takes back a message of its own answer: what it said stands in the others, and is not unsaid."""
         if conversation := self.get(channel_id):
-            conversation.own.discard(message_id)
+            conversation.own -= {message_id}
             conversation.remote.pop(message_id, None)
         self.forget_messages(channel_id, [message_id])
 
@@ -171,7 +171,7 @@ class ConversationManager:
         if conversation := self.get(channel_id):
             if state is not None and agent not in conversation.left:
                 conversation.states[agent] = state
-            conversation.left.discard(agent)
+            conversation.left -= {agent}
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
 
@@ -249,7 +249,7 @@ class ConversationManager:
             # Who was there all the while is known of it no better than before.
             moved.since = conversation.since
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
-            moved.looked_up = set(conversation.looked_up)  # it may stand in what replies quote
+            moved.looked_up = conversation.looked_up  # it may stand in what replies quote
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
             moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)
@@ -326,14 +326,14 @@ class ConversationManager:
             messages=list(messages),
             llm_history=stored.llm_history,
             told_through=stored.told_through,
-            own=set(stored.own),
+            own=stored.own,
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
             told_before=dict(stored.told_before),
             unwelcome=stored.unwelcome,
             declines=stored.declines,
-            looked_up=set(stored.looked_up),
+            looked_up=stored.looked_up,
             has_asked_for_thread=stored.has_asked_for_thread,
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),

@@ -16,6 +16,7 @@ from discord_io.channel_wire import Posted, PostError, Problem, Wire
 from discord_io.made_files import MAX_FILES, MadeFile, with_files
 from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
+from state.message import NOBODY
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
 EDIT_INTERVAL_SECONDS = 1.0
@@ -415,7 +416,7 @@ class StreamedReply:
             timestamp=message.at,
             is_bot=True,
             message_id=message.message_id,
-            mentioned=frozenset(),
+            mentioned=NOBODY,
             reply_to_id=self._question.message_id,
             addressees=self._addressees,
         )

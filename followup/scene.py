@@ -90,12 +90,12 @@ class Scene(NamedTuple):
         if (shared := self.shared.get(id(past))) is not None:
             return len(shared) / len(grams)
         # Behind the window nobody keeps them: to look for each takes half as long as to cut them all out.
-        return sum(map(past.run_together.__contains__, grams)) / len(grams)
+        return sum(map(past.wording.run_together.__contains__, grams)) / len(grams)
 
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
     author, wording = message.author_id, message.wording
-    words, grams = wording.words, frozenset(message.grams)
+    words, grams = wording.words, frozenset(wording.grams)
     rare = rare_of(words)
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
@@ -127,7 +127,7 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         words=words,
         rare=rare,
         grams=grams,
-        shared={id(past): grams.intersection(past.grams) for past in window},
+        shared={id(past): grams.intersection(past.wording.grams) for past in window},
         shared_rare=[rare.intersection(past.wording.tokens) for past in window] if rare else [],
     )
 

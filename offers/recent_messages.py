@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from offers.questions import answered_by, is_marked_solved
-from state.message import MessageRecord
+from state.message import NOBODY, MessageRecord
 from state.optout import without_quote
 
 MAX_MESSAGES = 50
@@ -31,7 +31,7 @@ class RecentMessages:
 
     def __init__(self) -> None:
         self.messages: list[MessageRecord] = []
-        self.answered: set[int] = set()
+        self.answered: frozenset[int] = NOBODY
 
     def heard(self, message: MessageRecord, now: datetime) -> None:
         """Adds a person's message where its time puts it: it may come late. A known one is revised."""
@@ -42,7 +42,7 @@ class RecentMessages:
             self.messages.insert(place, as_kept(message))
             self._mark_answered_by(place)
             if any(answered_by(later, [message], self.messages) for later in self.messages[place + 1 :]):
-                self.answered.add(message.message_id)
+                self.answered |= {message.message_id}
         self.expire(now)
 
     def mark_answered(self, message_id: int) -> None:
@@ -58,7 +58,7 @@ class RecentMessages:
         self.messages[place] = as_kept(message)
         self._mark_answered_by(place)
         if is_marked_solved(message.content):
-            self.answered.add(message.message_id)
+            self.answered |= {message.message_id}
 
     def remove(self, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
@@ -77,7 +77,7 @@ class RecentMessages:
             self._keep([m for m in self.messages if m.timestamp <= now + MAX_AHEAD])
         start = now - MAX_AGE
         while self.messages and (len(self.messages) > MAX_MESSAGES or self.messages[0].timestamp < start):
-            self.answered.discard(self.messages.pop(0).message_id)
+            self.answered -= {self.messages.pop(0).message_id}
 
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages

@@ -35,7 +35,7 @@ class Declines:
 
     def answered(self) -> Declines:
         """Once the bot has spoken."""
-        return self if self.in_a_row >= IN_A_ROW else replace(self, in_a_row=0)
+        return replace(self, in_a_row=0) if 0 < self.in_a_row < IN_A_ROW else self
 
     def called(self, author_id: int) -> Declines:
         """Once this person has mentioned the bot or replied to it."""

@@ -6,14 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from sys import intern
 from typing import TYPE_CHECKING, Any, Literal
 
 from understanding.wording import MENTION, Wording, read
 
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
-MAX_GRAMS = 400
 NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
 NO_CALLS: frozenset[str] = frozenset()
 LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20}|@me)/(\d{1,20})/(\d{1,20})/?>?")
@@ -60,22 +58,15 @@ def _both(some: frozenset[int], others: frozenset[int]) -> frozenset[int]:
 class _Found:
     """What a message's other fields tell, found when it is first asked for: in slots, as a dict takes 1.5 kB a message.
 
-    mentions: the ids of the users it mentions; ids_in_text: those in its content; addressed: whom it mentions or
-    replies to, and of the bot's own messages, whom they answer; named: whom it is addressed to or names in its text by
-    id, whether Discord made that a mention or not. wording: how it is worded. grams: all runs of 4 characters in its
-    words, of the first 60 words, each once. calls: what may be a name that it calls, casefolded: "Ben, ...", "hey
-    ben: ...", "..., Ben?".
+    addressed: whom it mentions or replies to, and of the bot's own messages, whom they answer; named: whom it is
+    addressed to or names in its text by id, whether Discord made that a mention or not. wording: how it is worded.
     """
 
-    __slots__ = ("addressed", "calls", "grams", "ids_in_text", "mentions", "named", "wording")
+    __slots__ = ("addressed", "named", "wording")
 
-    mentions: frozenset[int]
-    ids_in_text: frozenset[int]
     addressed: frozenset[int]
     named: frozenset[int]
     wording: Wording
-    grams: tuple[str, ...]
-    calls: frozenset[str]
 
     if not TYPE_CHECKING:  # or it would take any name for an attribute's
 
@@ -142,11 +133,15 @@ class MessageRecord(_Found):
         embeds."""
         return self.text if self.is_other_bot else self.content, self.attached
 
-    def _find_mentions(self) -> frozenset[int]:
+    @property
+    def mentions(self) -> frozenset[int]:
+        """The ids of the users it mentions."""
         return self.ids_in_text if self.mentioned is None else self.mentioned
 
-    def _find_ids_in_text(self) -> frozenset[int]:
-        return frozenset(map(int, MENTION.findall(self.content))) or NOBODY
+    @property
+    def ids_in_text(self) -> frozenset[int]:
+        """Those in its content."""
+        return frozenset(map(int, MENTION.findall(self.content))) if "<@" in self.content else NOBODY
 
     def _find_addressed(self) -> frozenset[int]:
         to = _both(self.mentions, self.addressees)
@@ -160,16 +155,8 @@ class MessageRecord(_Found):
         return read(self.content)
 
     @property
-    def run_together(self) -> str:
-        """Its first words, of which its runs of letters are."""
-        return " ".join(self.wording.tokens)[:MAX_GRAMS]
-
-    def _find_grams(self) -> tuple[str, ...]:
-        text = self.run_together
-        # As a set they take four times the room.
-        return tuple(map(intern, {text[i : i + 4] for i in range(len(text) - 3)}))
-
-    def _find_calls(self) -> frozenset[str]:
+    def calls(self) -> frozenset[str]:
+        """What may be a name that it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
         content = self.content
         if "," not in content and ":" not in content:
             return NO_CALLS
@@ -185,11 +172,10 @@ class MessageRecord(_Found):
 
         whole: also of what decisions need for longer than on the next few messages.
         """
-        for name in ("grams", "calls", "wording") if whole else ("grams", "calls"):
-            try:  # noqa: SIM105 - suppress() takes twice as long, nine times a message
-                object.__delattr__(self, name)
-            except AttributeError:  # it was not read
-                pass
+        try:  # noqa: SIM105 - suppress() takes twice as long, three times a message
+            object.__delattr__(*((self, "wording") if whole else (self.wording, "grams")))
+        except AttributeError:  # it was not read
+            pass
 
     @property
     def links(self) -> Sequence[Link]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from sys import getsizeof
 
 import pytest
 from hypothesis import given
@@ -176,25 +177,47 @@ def test_beyond_the_caps_the_oldest_go_down_to_three_quarters_but_never_the_newe
 
 def _keeps(message: MessageRecord, name: str) -> bool:
     """Whether what was found in a message is kept, without finding it."""
+    if name == "grams":
+        return _keeps(message, "wording") and _has(message.wording, name)
+    return _has(message, name)
+
+
+def _has(found: object, name: str) -> bool:
     try:
-        getattr(MessageRecord, name).__get__(message)
+        getattr(type(found), name).__get__(found)
     except AttributeError:
         return False
     return True
 
 
-def test_a_message_takes_no_dict() -> None:
-    """With one for what is found in it when it is asked for it takes 1.5 kB more."""
+def test_a_message_takes_no_dict_and_no_more_than_is_kept_of_each() -> None:
+    """With a dict for what is found in it when it is asked for it takes 1.5 kB more. A conversation has 500 of them."""
     message = said(ANNA, "ben, are you coming?")
     assert (message.calls, message.wording.count) == (frozenset({"ben", "are you coming"}), 4)
     assert not hasattr(message, "__dict__")
+    assert getsizeof(message) <= 256
+
+
+def test_a_conversation_has_no_empty_sets_of_its_own() -> None:
+    """Each takes 216 bytes, and most conversations have nothing to put into them."""
+    question = said(ANNA)
+    conversation, fresh = (ChannelConversation(CHANNEL, NOON, NOON, messages=[question]) for _ in range(2))
+    conversation.precede([said(BEN, message_id=1)])
+    conversation.begin_turn()
+    answer = replied(ANNA)
+    conversation.add(answer)
+    conversation.add(replace(answer, content="There you are."))
+    conversation.answered(turn(question))
+    assert conversation.own == {answer.message_id}
+    for name in ("passed_over", "unsaid", "sources", "looked_up", "tainted", "left"):
+        assert getattr(conversation, name) is getattr(fresh, name), name
 
 
 def test_only_the_newest_messages_keep_how_they_are_worded(manager: ConversationManager, clock: FakeClock) -> None:
     conversation = manager.start(CHANNEL, [])
     for number in range(1, 3 * WORDED):
         conversation.add(said(ANNA, "I had pasta for lunch today", clock(), message_id=number))
-        assert conversation.messages[-1].grams
+        assert conversation.messages[-1].wording.grams
     kept = [_keeps(message, "wording") or _keeps(message, "grams") for message in conversation.messages]
     assert not any(kept[:-WORDED])
     assert all(kept[-WORDED:])
@@ -209,7 +232,7 @@ def test_what_somebody_said_last_keeps_how_it_is_worded_twice_as_long(
         before = next((m for m in reversed(conversation.messages) if m.author_id == author), None)
         conversation.add(said(author, "I had pasta for lunch today", clock(), message_id=number + 1))
         assert before is None or _keeps(before, "wording")
-        assert conversation.messages[-1].grams
+        assert conversation.messages[-1].wording.grams
     kept = [_keeps(message, "wording") for message in conversation.messages]
     assert not any(kept[: -2 * WORDED])
     assert all(kept[-len(people) :])
@@ -351,4 +374,6 @@ def test_what_is_deleted_or_edited_of_it_ends_the_agents_conversation(
     """Of a message that was trimmed it is not known whose it was."""
     conversation = with_docs()
     change(conversation)
-    assert (conversation.states, conversation.left) == (({}, {"docs"}) if is_over else ({"docs": STATE}, set()))
+    assert (conversation.states, conversation.left) == (
+        ({}, frozenset({"docs"})) if is_over else ({"docs": STATE}, frozenset())
+    )

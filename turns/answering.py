@@ -246,7 +246,7 @@ class Answering:
         parts = [part.message_id for part in turn.adopted or ()]
         if turn.is_remote:
             # It is told the questions, and nothing else of the channel but what all agents are told.
-            conversation.left.discard(turn.agent)
+            conversation.left -= {turn.agent}
             conversation.asked(turn.agent, [*parts, *(q.message_id for q in questions)])
             if request.shared:
                 self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
@@ -257,7 +257,7 @@ class Answering:
             # that, and behind a picture that was posted while the files were read.
             asked = {q.message_id: q for q in questions}
             waiting, newest = self._waiting(conversation.channel_id), max(asked)
-            conversation.passed_over.update(message_id for message_id in waiting if message_id < newest)
+            conversation.passed_over |= {message_id for message_id in waiting if message_id < newest}
             untold = takewhile(
                 lambda m: (
                     attached.keys() >= set(map(file_key, m.images))

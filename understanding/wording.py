@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from string import ascii_uppercase
 from sys import intern
+from typing import TYPE_CHECKING, Any
 
 CUES: Mapping[str, str] = {
     "question": "what why how when where which who whose whom what's why's how's where's who's whats hows wheres",
@@ -48,6 +49,7 @@ WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 COMMAND = re.compile(r"\s*[!?$%&;]{1,2}[^\W\d_]")  # as other bots take them: "!help", "?rank"
 CAPITALS = ascii_uppercase.encode()
 MAX_WORDS = 60
+MAX_GRAMS = 400
 RARE_LENGTH = 4  # shorter words are mostly grammar, whatever the language
 
 _cues_of: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
@@ -79,8 +81,27 @@ FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and no
 """Words with which a message may begin before it says what it wants."""
 
 
+class _Cut:
+    """grams: all runs of 4 characters in the tokens, each once; cut out when they are first asked for."""
+
+    __slots__ = ("grams",)
+
+    grams: tuple[str, ...]
+
+    if not TYPE_CHECKING:  # or it would take any name for an attribute's
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "grams":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            text = self.run_together
+            # As a set they take four times the room.
+            grams = tuple(map(intern, {text[i : i + 4] for i in range(len(text) - 3)}))
+            object.__setattr__(self, name, grams)
+            return grams
+
+
 @dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(_Cut):
     """What a text is made of.
 
     tokens: the first 60 words, casefolded, without mentions, links and code; count: of all words; cues: the classes of
@@ -107,6 +128,11 @@ class Wording:
     def words(self) -> frozenset[str]:
         """Its tokens, each once. Made each time, as a set takes a kilobyte, and most messages are kept unread."""
         return frozenset(self.tokens)
+
+    @property
+    def run_together(self) -> str:
+        """Its tokens as one text, of which its runs of letters are."""
+        return " ".join(self.tokens)[:MAX_GRAMS]
 
 
 def rare_of(words: frozenset[str]) -> frozenset[str]:

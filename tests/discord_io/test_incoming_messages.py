@@ -117,6 +117,7 @@ def test_mentions_become_names_for_the_reader(bot: Parley) -> None:
     somebody = 123456789012345678  # discord.py takes only ids of Discord's length for one
     record = read(bot, f"<@{somebody}> look", mentions=[somebody])
     assert record.mentions == {somebody}
+    assert read(bot, f"<@{somebody}> look", mentions=[somebody]).mentions is record.mentions, "one set for all of them"
     assert (record.content, record.readable) == (f"<@{somebody}> look", f"@user{somebody} look")
 
 
