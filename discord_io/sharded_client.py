@@ -26,7 +26,7 @@ from shards import DIRECT, IDENTIFY_SECONDS, Session
 log = structlog.get_logger()
 
 LOOK_SECONDS = 5.0
-LIMITS_SECONDS = 60.0
+LIMITS_SECONDS = 30.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
 INVALID_SEQUENCE = 4007  # the code with which Discord refuses a RESUME behind an event that there was not
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
@@ -95,6 +95,21 @@ class WebSocket(DiscordWebSocket):
 
 
 discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # as which a shard comes back
+
+
+class Limit(discord.http.Ratelimit):
+    """Is let go once it says nothing any more. The library keeps each for 300 s, and a channel in which the bot speaks
+    has three of a kilobyte."""
+
+    __slots__ = ()
+
+    def is_inactive(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        is_idle = now - self._last_request >= LIMITS_SECONDS and not (self.outgoing or self._pending_requests)
+        return is_idle and (self.expires is None or now > self.expires)
+
+
+discord.http.Ratelimit = Limit  # type: ignore[misc]  # which a client makes for each channel and kind of request
 
 
 class Requests(discord.http.HTTPClient):
