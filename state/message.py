@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from understanding.wording import MENTION, Wording, read
@@ -53,6 +54,18 @@ def file_key(url: str) -> str:
 def _both(some: frozenset[int], others: frozenset[int]) -> frozenset[int]:
     """All of these; one of the two itself where the other adds nothing, as each set takes 216 bytes."""
     return some if others <= some else others if some <= others else some | others
+
+
+@lru_cache(64)  # it is asked for several times while a message is decided on, and hardly ever again
+def _calls_in(content: str) -> frozenset[str]:
+    if "," not in content and ":" not in content:
+        return NO_CALLS
+    _, comma, last = content.rstrip(END_MARKS).rpartition(",")
+    called = {last.strip().removeprefix("@").casefold()} if comma else set()
+    for start in {0, GREETING.match(content).end()}:  # type: ignore[union-attr]  # it matches everything
+        if first := CALL_FIRST.match(content, start):
+            called.add(first[1].strip().casefold())
+    return frozenset(called) or NO_CALLS
 
 
 class _Found:
@@ -157,15 +170,7 @@ class MessageRecord(_Found):
     @property
     def calls(self) -> frozenset[str]:
         """What may be a name that it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
-        content = self.content
-        if "," not in content and ":" not in content:
-            return NO_CALLS
-        _, comma, last = content.rstrip(END_MARKS).rpartition(",")
-        called = {last.strip().removeprefix("@").casefold()} if comma else set()
-        for start in {0, GREETING.match(content).end()}:  # type: ignore[union-attr]  # it matches everything
-            if first := CALL_FIRST.match(content, start):
-                called.add(first[1].strip().casefold())
-        return frozenset(called) or NO_CALLS
+        return _calls_in(self.content)
 
     def forget_wording(self, *, whole: bool = True) -> None:
         """Lets go of what was read, a kilobyte; whoever asks for it later has it read again.
