@@ -9,6 +9,7 @@ import pytest
 
 from conversation import MessageRecord
 from decider import Decision, Reason
+from state.message import NOBODY
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, said
 from tests.support.turns_bench import Bench, answers, asked, running
@@ -34,6 +35,9 @@ async def test_a_question_is_answered_with_a_reply_and_remembered(bench: Bench) 
     assert (call.kind, call.text, call.reply_to) == ("send", "the answer", question.message_id)
     assert answers(bench.history()) == ["the answer"]
     assert bench.spent == [10]
+    conversation = bench.conversations.get(CHANNEL)
+    assert conversation
+    assert conversation.passed_over is NOBODY, "no empty set of its own"
 
 
 async def test_the_agent_is_given_history_transcript_place_and_time(bench: Bench) -> None:

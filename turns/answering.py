@@ -257,7 +257,8 @@ class Answering:
             # that, and behind a picture that was posted while the files were read.
             asked = {q.message_id: q for q in questions}
             waiting, newest = self._waiting(conversation.channel_id), max(asked)
-            conversation.passed_over |= {message_id for message_id in waiting if message_id < newest}
+            if earlier := {message_id for message_id in waiting if message_id < newest}:
+                conversation.passed_over |= earlier
             untold = takewhile(
                 lambda m: (
                     attached.keys() >= set(map(file_key, m.images))
