@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -45,9 +46,14 @@ class _Service(Generic[T]):
     instructions: str
 
     def __init__(self, model: Model, *, bot_name: Callable[[], str], purse: Purse) -> None:
-        self._agent = Agent(model, name="judge", output_type=self.form, retries=0, model_settings=SETTINGS)
+        self._model = model
         self._bot_name = bot_name
         self._purse = purse
+
+    @cached_property
+    def _agent(self) -> Agent[None, T]:
+        """Made once it is asked: that takes a while, and most bots are never in doubt."""
+        return Agent(self._model, name="judge", output_type=self.form, retries=0, model_settings=SETTINGS)
 
     async def _ruling(
         self, messages: Sequence[MessageRecord], judged: MessageRecord, name: str, place: Place | None = None

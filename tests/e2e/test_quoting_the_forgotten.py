@@ -36,6 +36,16 @@ async def forgotten(scene: Scene) -> None:
     assert not on_disk(scene.folder, SECRET)
 
 
+async def is_not_told(scene: Scene) -> None:
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def is_not_kept(scene: Scene) -> None:
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+
+
 @pytest.mark.parametrize("when", ["in the conversation", "in the next one", "after a restart"])
 async def test_answers_that_quote_the_forgotten_are_neither_kept_nor_told(stage: Scene, when: str) -> None:
     async with life(stage):
@@ -47,16 +57,14 @@ async def test_answers_that_quote_the_forgotten_are_neither_kept_nor_told(stage:
         if when == "in the next one":
             stage.bot.conversations.end(answer.channel_id)
         if when != "after a restart":
-            await stage.ask("Ben", "and now?")
-            assert SECRET not in stage.told()
+            await is_not_told(stage)
             assert "say that again" in stage.told()
             await stage.ask("Ben", "and then?")
             assert "I see." in stage.told()  # what it answered since stays
             return
     async with life(stage):
         await forgotten(stage)
-        await stage.ask("Ben", "and now?")
-        assert SECRET not in stage.told()
+        await is_not_told(stage)
 
 
 async def test_who_was_forgotten_is_not_named_as_who_asked(scene: Scene) -> None:
@@ -108,8 +116,7 @@ async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: 
             await forgotten(stage)
     async with life(stage, **settings):
         await forgotten(stage)
-        await stage.ask("Ben", "and now?")
-        assert SECRET not in stage.told()
+        await is_not_told(stage)
     assert not on_disk(stage.folder, SECRET)
 
 
@@ -137,10 +144,8 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
     await scene.use("Chloe", "forget")
     gate.set()
     assert (await scene.answer_to(asked)).content == QUOTING
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, SECRET)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_kept(scene)
+    await is_not_told(scene)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -155,8 +160,7 @@ async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_d
     before = len(scene.sent("POST", "/messages"))
     gate.set()
     await scene.until(lambda: len(scene.sent("POST", "/messages")) > before + 2)
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, SECRET)
+    await is_not_kept(scene)
     scene.pg.faults.clear()
     assert (await scene.answer_to(asked)).content == QUOTING
 
@@ -179,8 +183,7 @@ async def test_an_answer_that_waits_for_discord_is_not_kept(stage: Scene, *, is_
         stage.pg.faults.clear()
         if not is_killed:
             await stage.answer_to(question)
-            await stage.bot.snapshots.settled()
-            assert not on_disk(stage.folder, SECRET)
+            await is_not_kept(stage)
             return
     async with life(stage):
         assert (await stage.answer_to(question)).content == "I see."
@@ -196,8 +199,7 @@ async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -
     assert on_disk(scene.folder, SECRET)
     await forgotten(scene)
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_told(scene)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -231,8 +233,7 @@ async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(sce
     await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, QUOTING)
     await forgotten(scene)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_told(scene)
 
 
 async def test_an_answer_out_of_what_was_read_elsewhere_goes_though_other_tools_still_ran(
@@ -261,10 +262,8 @@ async def test_an_answer_out_of_what_was_read_elsewhere_goes_though_other_tools_
     await scene.use("Chloe", "forget")
     answered.set()
     assert (await scene.answer_to(asked)).content == QUOTING
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, SECRET)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_kept(scene)
+    await is_not_told(scene)
 
 
 async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene: Scene) -> None:
@@ -277,8 +276,7 @@ async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene:
     await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, SECRET)
     await forgotten(scene)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_told(scene)
 
 
 async def test_a_question_of_a_mini_apps_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
@@ -330,11 +328,9 @@ async def test_a_reply_keeps_nothing_of_an_answer_that_is_forgotten(scene: Scene
         scene.bot.conversations.end(answer.channel_id)
     await forgotten(scene)
     await scene.edit(reply, "thanks, and noted")
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, SECRET)
-    await scene.ask("Ben", "and now?")
+    await is_not_kept(scene)
+    await is_not_told(scene)
     assert "noted" in scene.told()
-    assert SECRET not in scene.told()
 
 
 async def test_a_reply_to_what_is_forgotten_is_read_without_it(scene: Scene) -> None:
@@ -342,9 +338,8 @@ async def test_a_reply_to_what_is_forgotten_is_read_without_it(scene: Scene) -> 
     said = scene.say("Chloe", f"my code is {SECRET}")
     scene.say("Ben", "really?", reply_to=said.id)
     await scene.use("Chloe", "forget")
-    await scene.ask("Ben", "and now?")
+    await is_not_told(scene)
     assert "really" in scene.told()
-    assert SECRET not in scene.told()
 
 
 @pytest.mark.parametrize("way", ["asked", "said before", "linked"])
@@ -373,8 +368,7 @@ async def test_an_answer_out_of_a_quoted_answer_goes_with_those_whose_words_that
     await scene.ask("Ben", "what was that?", reply_to=answer.id)
     assert SECRET in scene.told()
     await forgotten(scene)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_told(scene)
 
 
 async def test_an_answer_out_of_a_reply_that_was_read_elsewhere_goes_with_those_it_quotes(scene: Scene) -> None:
@@ -388,8 +382,7 @@ async def test_an_answer_out_of_a_reply_that_was_read_elsewhere_goes_with_those_
     await scene.ask("Ben", f"what does {link(scene, reply)} say?")
     assert SECRET in tool_results(scene.stub.requests[-1])[-1]
     await forgotten(scene)
-    await scene.ask("Ben", "and now?")
-    assert SECRET not in scene.told()
+    await is_not_told(scene)
 
 
 async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotten(scene: Scene) -> None:

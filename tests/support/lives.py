@@ -99,27 +99,31 @@ def in_snapshots(folder: Path, text: str) -> list[str]:
 def on_disk(folder: Path, text: str) -> list[str]:
     """The files that hold it, be it sealed with the key in the folder, be it in room that they do not use any more."""
     key = _content(folder / KEY_FILE).strip()
-    cipher = algorithms.AES(hmac.digest(key, b"values", "sha256"))
+    cipher = algorithms.AES(hmac.digest(key, b"values", "sha256")) if key else None
+    sought = text.encode()
     return [
-        str(path)
-        for path in folder.rglob("*")
-        if any(text.encode() in words for words in _words(_content(path), cipher if key else None))
+        str(path) for path in folder.rglob("*") if any(_reads(part, sought) for part in _parts(_content(path), cipher))
     ]
 
 
-def _words(content: bytes, cipher: algorithms.AES | None) -> Iterator[bytes]:
-    """What can be read, and what can be behind anything that may be a nonce.
+def _reads(part: bytes, sought: bytes) -> bool:
+    """Whether it stands among words. To look for words alone would take ten times as long."""
+    return sought in part and any(sought in words for words in WORDS.findall(part))
+
+
+def _parts(content: bytes, cipher: algorithms.AES | None) -> Iterator[bytes]:
+    """All there is, and what can be behind anything that may be a nonce.
 
     It need not be authentic, for its end may be overwritten. GCM counts blocks from 2 on.
     """
-    yield from WORDS.findall(content)
+    yield content
     for mark in re.finditer(rb"\+", content):
         nonce = content[mark.end() : mark.end() + NONCE_BYTES]
         begin = mark.end() + NONCE_BYTES
         if cipher and len(nonce) == NONCE_BYTES:
             opening = Cipher(cipher, modes.CTR(nonce + b"\0\0\0\2")).decryptor()
             if WORDS.match(start := opening.update(content[begin : begin + 16])):
-                yield from WORDS.findall(start + opening.update(content[begin + 16 : begin + MOST]))
+                yield start + opening.update(content[begin + 16 : begin + MOST])
 
 
 def _content(path: Path) -> bytes:
