@@ -35,6 +35,11 @@ def pytest_configure() -> None:
         tempfile.tempdir = MEMORY
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """For `-n auto`: a quick test waits for part of its time, for sockets and threads; slow ones start processes."""
+    return (os.cpu_count() or 1) * 3 // 2 if config.option.markexpr == "not slow" else None
+
+
 def _is_roomy(folder: str) -> bool:
     return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > ENOUGH_BYTES
 

@@ -96,10 +96,10 @@ async def test_a_queue_lives_no_longer_than_its_turns_and_keeps_the_conversation
     assert bench.conversations.sweep() == 1
 
 
-async def test_a_thousand_channels_later_no_queue_is_left(bench: Bench) -> None:
-    for channel in range(1_000):
+async def test_many_channels_later_no_queue_is_left(bench: Bench) -> None:
+    for channel in range(200):
         bench.ask(channel=channel)
-    assert len(bench.turns) == 1_000
+    assert len(bench.turns) == 200
     await bench.idle()
     assert len(bench.turns) == 0
     assert all(wire.texts == ["the answer"] for wire in bench.wires.values())

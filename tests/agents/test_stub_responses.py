@@ -102,8 +102,9 @@ async def events_of(stub: StubResponses) -> list[dict[str, Any]]:
 async def test_the_events_come_in_openais_order_and_form(openai: StubResponses) -> None:
     openai.replies.append(Reply("Let me see", chunk=4, calls=(LOOK_UP,)))
     events = await events_of(openai)
+    form = TypeAdapter[ResponseStreamEvent](ResponseStreamEvent)
     for event in events:
-        TypeAdapter[ResponseStreamEvent](ResponseStreamEvent).validate_python(event)
+        form.validate_python(event)
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert (events[3]["part"]["text"], events[7]["text"]) == ("", "Let me see")
     assert [event["type"].removeprefix("response.") for event in events] == [

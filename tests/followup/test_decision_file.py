@@ -155,7 +155,7 @@ DAMAGE = st.dictionaries(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(DAMAGE)
 def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[int, tuple[str, Any]]) -> None:
     sound = [entry(n, author_id=BEN if n % 2 else ANNA, channel_id=CHANNEL, guild_id=GUILD) for n in range(1, 7)]

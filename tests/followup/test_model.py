@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from followup.evidence import ASPECT_OF, WORDS, Aspect, in_words
@@ -145,6 +145,7 @@ def test_the_trees_of_each_question_are_summed_and_calibrated_by_themselves() ->
     assert estimate.probability == pytest.approx(0.5)
 
 
+@settings(max_examples=30)  # a tree of 63 questions and all features in each
 @given(
     st.lists(st.tuples(st.sampled_from(feature_names()), st.integers(-2, 2)), min_size=LEVELS, max_size=LEVELS),
     st.lists(st.integers(-3, 3), min_size=len(feature_names()), max_size=len(feature_names())),

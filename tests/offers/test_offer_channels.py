@@ -284,7 +284,7 @@ def test_it_is_at_rest_where_nothing_is_on_open_or_running(at: At, change: Calla
 
 # All channels
 
-MANY = range(1, 10_001)
+MANY = range(1, 2_001)
 
 
 class Kept:
@@ -382,7 +382,7 @@ def test_a_clock_that_is_set_back_has_all_looked_at_once(kept: Kept) -> None:
     assert sorted(kept.look(601)) == [1, 2, 3], "the timeouts count from the step"
 
 
-def test_ten_thousand_talks_leave_nothing_once_their_cooldown_is_over(kept: Kept) -> None:
+def test_many_talks_leave_nothing_once_their_cooldown_is_over(kept: Kept) -> None:
     for channel_id in MANY:
         kept.talk(channel_id)
     kept.look(601)

@@ -339,7 +339,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(text=HOSTILE, name=HOSTILE, words=HOSTILE, author=HOSTILE | st.just(""))
 def test_no_text_is_an_error_and_whatever_is_said_comes_back(text: str, name: str, words: str, author: str) -> None:
     index = Index()

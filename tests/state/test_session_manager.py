@@ -263,7 +263,7 @@ def test_what_is_deleted_is_gone_and_does_not_come_back(open_manager: OpenManage
 
 def test_only_so_many_sessions_stay_in_memory_and_none_loses_anything(open_manager: OpenManager) -> None:
     manager = open_manager(max_sessions_in_memory=3)
-    for number in range(30):
+    for number in range(10):
         session = manager.create_session(str(number))
         session.add_message(said(f"in {number}"))
         session.metadata["set"] = number
@@ -271,7 +271,7 @@ def test_only_so_many_sessions_stay_in_memory_and_none_loses_anything(open_manag
     gc.collect()
     assert len(manager._live) <= 3
     held = manager.load_session("0")
-    for number in range(30):
+    for number in range(10):
         loaded = manager.load_session(str(number))
         assert texts(loaded) == [f"in {number}"]
         assert loaded is not None

@@ -27,7 +27,7 @@ OTHERS = st.tuples(st.just("?"), ANY)
 MOVED = st.tuples(st.just("(SELECT value FROM row WHERE id = ?)"), st.sampled_from([m.message_id for m in SAID]))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.integers(0, 5), CUT | OTHERS | MOVED))
 def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[int, tuple[str, Any]]) -> None:
     with TemporaryDirectory() as folder:

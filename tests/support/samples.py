@@ -59,7 +59,7 @@ def locked(password: str) -> bytes:
 
 
 def packed_zeroes(megabytes: int) -> bytes:
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(1)
     return b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(megabytes)) + packer.flush()
 
 
