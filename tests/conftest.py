@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -95,3 +95,21 @@ async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses
         yield server
     finally:
         await server.stop()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """discord.py waits whole seconds before it tries again; here it does not."""
+    import discord
+
+    monkeypatch.setattr(discord.http, "asyncio", _Impatient())
+
+
+class _Impatient:
+    """asyncio as discord.http knows it, without the waiting."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, _seconds: float) -> None:
+        await asyncio.sleep(0)

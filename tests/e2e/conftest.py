@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import discord
 import pytest
@@ -72,19 +70,3 @@ def rules_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ModelFileError("the test took it away.")
 
     monkeypatch.setattr("decider.load_model", load_model)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """discord.py waits whole seconds before it tries again; here it does not."""
-    monkeypatch.setattr(discord.http, "asyncio", _Impatient())
-
-
-class _Impatient:
-    """asyncio as discord.http knows it, without the waiting."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(asyncio, name)
-
-    async def sleep(self, _seconds: float) -> None:
-        await asyncio.sleep(0)

@@ -72,7 +72,7 @@ async def test_an_edit_that_fails_for_the_moment_is_made_again(scene: Scene) -> 
 
 
 async def test_discords_own_rate_limits_delay_an_answer_and_lose_nothing(stub: StubModel) -> None:
-    tight = Limits(sends=Rate(2, 0.3), edits=Rate(2, 0.3), reactions=None, everything=None)
+    tight = Limits(sends=Rate(2, 0.1), edits=Rate(2, 0.1), reactions=None, everything=None)
     async with open_scene(stub, limits=tight) as scene:
         stub.replies.append(Reply(LONG, chunk=900))
         question = scene.mention("Ada", "tell me all")

@@ -52,7 +52,7 @@ class Receiver:
             def log_message(self, *_: Any) -> None: ...
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            serving = Thread(target=server.serve_forever)
+            serving = Thread(target=server.serve_forever, args=(0.01,))  # so often it looks whether it is to end
             serving.start()
             try:
                 yield f"http://127.0.0.1:{server.server_address[1]}"

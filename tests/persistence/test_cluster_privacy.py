@@ -232,7 +232,7 @@ async def test_the_decision_log_of_whoever_was_away_forgets_too(start: Start) ->
 async def test_a_shard_that_could_not_be_connected_is_left_to_whoever_takes_it(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.1)
     one, other = await start(0, 1), await start(2, 3)
     await other.said(3, now("a secret"), now("hello", BEN))
     other.shards.drop(3)  # as the keeper does then
@@ -244,7 +244,7 @@ async def test_a_shard_that_could_not_be_connected_is_left_to_whoever_takes_it(
 async def test_of_a_shard_that_another_process_has_by_now_nothing_is_said_to_be_done(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.1)
     one, paused = await start(0, 1), await start(2, 3)
     third = await start(2, 3)  # whose leases it has by now
     await third.said(2, now("a secret"), now("hello", BEN))

@@ -364,7 +364,10 @@ def test_a_redis_is_for_one_alone_whatever_their_folders(folder: Path, redis_url
         pass
 
 
-def test_a_redis_that_several_processes_share_is_for_none_alone(folder: Path, redis_url: str) -> None:
+def test_a_redis_that_several_processes_share_is_for_none_alone(
+    folder: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LOOK_SECONDS", 0.02)
     with redis.Redis.from_url(redis_url) as client:
         client.set(COUNT, 4, px=60_000)
         with pytest.raises(InUseError, match="SHARDS=auto"), in_use(folder, redis_url, seconds=0.05):

@@ -219,6 +219,7 @@ async def test_an_auto_sharded_client_gets_the_guild_on_one_shard(
         await task
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_500_after_the_effect_is_retried_and_posted_once(pg: Playground, bot: Bot) -> None:
     fault = pg.faults.add("POST", "/messages$", status=500, after_effect=True)
     channel = bot.text_channel(pg.channel("general"))

@@ -37,6 +37,9 @@ def done_once() -> Iterator[None]:
         # To find out how its fields are read takes Settings longer than to read them.
         for name in ("_extract_field_info", "_field_is_complex"):
             monkeypatch.setattr(EnvSettingsSource, name, _for_each_field(getattr(EnvSettingsSource, name)))
+        monkeypatch.setattr("agents.demo.SECONDS_PER_LINE", 0.01)  # nobody watches it write
+        # Whom a provider refuses the first time waits for half a second.
+        monkeypatch.setattr("openai._base_client.MAX_RETRY_DELAY", 0.0)
         # rich, which comes with what is installed for tests alone, takes 0.5 s for a traceback.
         monkeypatch.setattr(structlog.get_config()["processors"][-1], "exception_formatter", plain_traceback)
         yield
