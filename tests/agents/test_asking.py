@@ -131,26 +131,25 @@ async def test_a_choice_is_asked_in_words_that_anybody_can_answer(stub: StubMode
     assert (asking.tokens, len(stub.requests)) == (15, 1)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("ask_choice", {"question": "Which?", "options": ["tea"]}),
-        ("ask_choice", {"question": "Which?", "options": [f"tea {n}" for n in range(26)]}),
-        ("ask_choice", {"question": "Which?", "options": ["tea", "Tea "]}),
-        ("ask_choice", {"question": "Which?", "options": ["tea", "\u200b"]}),
-        ("ask_choice", {"question": "Which?", "options": ["tea", "https://discord.com/channels/70/700/900"]}),
-        ("ask_text", {"question": "\n"}),
-        ("ask_confirmation", {"question": "\u2060"}),
-        ("ask_nobody", {"question": "Why?"}),
-    ],
-)
-async def test_a_question_that_cannot_be_asked_goes_back_to_the_model(
-    stub: StubModel, model: Model, tool: str, arguments: dict[str, Any]
-) -> None:
-    stub.replies += [Reply(calls=(Call(tool, json.dumps(arguments)),)), Reply("Black it is.")]
-    outcome = await answer(GeneralAgent(model), request(said(ANNA, "make tea")))
-    assert (outcome.text, outcome.ask, outcome.tokens) == ("Black it is.", None, 30)
-    assert [call for call, _ in results(stub.requests[1])] == ["call-1"]
+UNASKABLE: list[tuple[str, dict[str, Any]]] = [
+    ("ask_choice", {"question": "Which?", "options": ["tea"]}),
+    ("ask_choice", {"question": "Which?", "options": [f"tea {n}" for n in range(26)]}),
+    ("ask_choice", {"question": "Which?", "options": ["tea", "Tea "]}),
+    ("ask_choice", {"question": "Which?", "options": ["tea", "\u200b"]}),
+    ("ask_choice", {"question": "Which?", "options": ["tea", "https://discord.com/channels/70/700/900"]}),
+    ("ask_text", {"question": "\n"}),
+    ("ask_confirmation", {"question": "\u2060"}),
+    ("ask_nobody", {"question": "Why?"}),
+]
+
+
+async def test_a_question_that_cannot_be_asked_goes_back_to_the_model(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    for tool, arguments in UNASKABLE:
+        stub.replies += [Reply(calls=(Call(tool, json.dumps(arguments)),)), Reply("Black it is.")]
+        outcome = await answer(agent, request(said(ANNA, "make tea")))
+        assert (outcome.text, outcome.ask, outcome.tokens) == ("Black it is.", None, 30), arguments
+        assert [call for call, _ in results(stub.requests[-1])] == ["call-1"], arguments
 
 
 async def test_a_model_that_calls_too_much_at_once_is_stopped_before_it_does(stub: StubModel, model: Model) -> None:
