@@ -121,7 +121,7 @@ SENTENCES: dict[str, tuple[Callable[[], bytes], str]] = {
     "a scanned PDF": (lambda: samples.pdf(["", ""]), "its pages are pictures of text"),
     "a PDF whose pages hold themselves": (lambda: samples.pdf(["x"], kids="2 0 R"), "(You cannot read the file"),
     "a PDF that is a bomb": (
-        lambda: samples.pdf(["x"], stream=samples.packed_zeroes(60)),
+        lambda: samples.pdf(["x"], stream=samples.packed_zeroes(200)),
         "(You cannot read the file",
     ),
     "a PDF of 9 MB": (lambda: samples.pdf(["x"]) + bytes(9_000_000), "it is over 8 MB"),
