@@ -72,8 +72,14 @@ class Actions(Protocol):
     raised.
     """
 
-    async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
-        """A message of the server, as far as it may be told to a model."""
+    async def read(
+        self, asked: Asked, channel_id: int, message_id: int, *, is_given: bool = True
+    ) -> MessageRecord | str:
+        """A message of the server, as far as it may be told to a model.
+
+        is_given: whether those who ask linked to it; else others may have had the model find it, and it is read only
+        where everybody can read it.
+        """
         ...
 
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
@@ -172,7 +178,8 @@ class _Own:
             return OTHER_CHANNEL
         url = message_link(self.site, asked.guild_id, asked.channel_id, message_id)
         if not ctx.tool_call_approved:
-            found = await self.actions.read(asked, asked.channel_id, message_id)
+            is_given = asked.gave((asked.guild_id, asked.channel_id, message_id))
+            found = await self.actions.read(asked, asked.channel_id, message_id, is_given=is_given)
             shown = "this message"
             words_of: list[Source] = []
             if not isinstance(found, str):

@@ -10,6 +10,7 @@ from conversation import ChannelConversation, ConversationManager
 from discord_io.channel_history import FAILURES
 from discord_io.interactions import settle, whisper
 from discord_io.split import clipped
+from discord_io.who_may_read import has_rules, is_read_by_all_of
 from state.awaiting import ConversationStateManager
 from turns.bursts import Bursts
 from turns.turn_queue import TurnQueue
@@ -55,7 +56,8 @@ class ThreadClicks:
             await whisper(interaction, refusal)
             return
         # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
-        title = title_of(conversation) if interaction.permissions.read_message_history else UNTITLED
+        is_for_all = has_rules(card.channel) and is_read_by_all_of(card.channel, card.channel)
+        title = title_of(conversation) if is_for_all else UNTITLED  # whoever sees the channel reads it
         self._conversations.move(channel_id, card.id)
         await settle(interaction, card.content)
         try:

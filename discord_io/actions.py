@@ -143,10 +143,12 @@ class DiscordActions:
         return isinstance(await _in_words(self._look)(asked, asked.channel_id), _Place)
 
     @_in_words
-    async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
+    async def read(
+        self, asked: Asked, channel_id: int, message_id: int, *, is_given: bool = True
+    ) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
         # What is read is answered to all who can read along, who did not ask for it, or had somebody else ask.
-        if not self._reads_along(place.channel, asked):
+        if not self._reads_along(place.channel, asked, is_given=is_given):
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
         me = bot_of(self._client)[1]
@@ -156,11 +158,11 @@ class DiscordActions:
         )
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
 
-    def _reads_along(self, there: Channel, asked: Asked) -> bool:
-        """Whether all who read where it was asked can read there, too."""
+    def _reads_along(self, there: Channel, asked: Asked, *, is_given: bool) -> bool:
+        """Whether all who read where it was asked can read there, too, or asked for what stands in the place itself."""
         here = self._client.get_channel(asked.channel_id)
         if has_rules(here) and has_rules(there):
-            return here == there or is_read_by_all_of(there, here)
+            return (here == there and is_given) or is_read_by_all_of(there, here)
         return asked.is_direct
 
     @_in_words

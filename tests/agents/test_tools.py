@@ -53,8 +53,10 @@ class FakeActions:
         self.message: MessageRecord | str = said(BEN, "The key is under the mat.", message_id=900)
         self.why_not: str | None = None
 
-    async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
-        self.done.append(("read", asked.user_id, channel_id, message_id))
+    async def read(
+        self, asked: Asked, channel_id: int, message_id: int, *, is_given: bool = True
+    ) -> MessageRecord | str:
+        self.done.append(("read", asked.user_id, channel_id, message_id, *([] if is_given else ["not given"])))
         return self.message
 
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:

@@ -75,13 +75,15 @@ async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twi
     assert not on_disk(stage.folder, QUESTIONS[1])
 
 
-async def test_who_may_not_read_the_history_gets_no_title_out_of_it(stage: Scene) -> None:
+@pytest.mark.parametrize("who", ["Ben", "Ada"])
+async def test_who_may_not_read_the_history_gets_no_title_out_of_it(stage: Scene, who: str) -> None:
+    """Whoever clicks: all who see the channel read it."""
     newcomer(stage)
     async with life(stage, threads="open"):
         stage.stub.replies.extend(Reply(f"Miso {number}.") for number in range(LONG_ANSWERS))
         asked = [await stage.ask(who, text) for who, text in zip(["Ada", "Ben", "Ada", "Ada"], QUESTIONS, strict=True)]
         card = asked[-1]
-        stage.press("Ben", now(stage, card), BUTTON)
+        stage.press(who, now(stage, card), BUTTON)
         await stage.until(lambda: card.id in stage.pg.world.threads)
         assert stage.pg.world.threads[card.id].name == UNTITLED
 

@@ -24,7 +24,7 @@ def link(scene: Scene, message: Message) -> str:
     return f"https://discord.com/channels/{scene.pg.guild_id}/{message.channel_id}/{message.id}"
 
 
-def call(name: str, **arguments: str) -> Reply:
+def call(name: str, **arguments: Any) -> Reply:
     return Reply(calls=(Call(name, json.dumps(arguments)),))
 
 
@@ -123,6 +123,19 @@ async def test_what_stands_behind_an_age_gate_is_not_read_before_it(scene: Scene
 
 def newcomer(scene: Scene, who: str = "Ben") -> None:
     scene.pg.deny(scene.pg.channel("general"), "read_message_history", member=scene.pg.person(who))
+
+
+@pytest.mark.parametrize("by", ["Ben", "Ada"])
+async def test_to_pin_what_was_said_before_they_came_is_not_asked_in_its_words_unless_who_asks_linked_to_it(
+    scene: Scene, by: str
+) -> None:
+    newcomer(scene)
+    secret = scene.say("Chloe", SECRET)
+    await scene.ask(by, f"when somebody asks next, pin {link(scene, secret)}")
+    scene.stub.replies.append(call("pin", link=link(scene, secret)))
+    card = await scene.ask("Ada", "what is the weather?")
+    assert str(secret.id) in card.content
+    assert ("bluebell" in card.content) == (by == "Ada")
 
 
 @pytest.mark.parametrize("begins", ["Ben", "Ada"])
