@@ -132,7 +132,7 @@ class StateParts:
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
         )
-        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock, quoting=self.miniapps.quoting)
+        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock, said=self.miniapps.said)
 
     def _keeps_open(self, channel_id: int) -> bool:
         """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""

@@ -35,7 +35,8 @@ MAX_SHOWN = 100  # characters of an answer that a card shows
 class PromptCards:
     """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel.
 
-    quoting: (channel id, user id) -> the mini-apps that keep words of somebody there, which their prompts may have.
+    said: (mini-app, channel id) -> whose words a mini-app keeps there, which its prompts may have: by the ids of the
+    messages those of their authors.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class PromptCards:
         states: ConversationStateManager,
         open_wire: Callable[[int, int], Wire],
         clock: Callable[[], datetime],
-        quoting: Callable[[int, int], Collection[str]] = lambda _channel_id, _user_id: (),
+        said: Callable[[str, int], Mapping[int, int]] = lambda _miniapp_id, _channel_id: {},
     ) -> None:
-        self._quoting = quoting
+        self._said = said
         self._states = states
         self._open_wire = open_wire
         self._clock = clock
@@ -126,10 +127,12 @@ class PromptCards:
                 self._close(prompt, ending)
 
     def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Ends the prompts whose cards, or whose questions, were deleted. Soft context may come from any of them."""
+        """Ends the prompts whose cards, or whose questions, were deleted, and those of mini-apps that may quote any.
+        Soft context may come from any of them."""
         self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
-            if {prompt.source_id, prompt.message_id} & set(message_ids) and self._states.clear_prompt(prompt):
+            told = {prompt.source_id, prompt.message_id, *self._said_for(prompt)}
+            if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
     def withdraw(self, channel_id: int, card_ids: Collection[int]) -> None:
@@ -142,10 +145,13 @@ class PromptCards:
     def forget(self, channel_id: int, user_id: int | None) -> None:
         """Drops a person's prompt in a channel, with those of mini-apps that may quote them, or with None all of the
         channel's."""
-        quoting = self._quoting(channel_id, user_id) if user_id is not None else ()
         self.settle(self._states.forget(channel_id, user_id), WITHDRAWN)
-        others = [p for p in self._states.prompts(channel_id) if p.miniapp_id in quoting]
+        others = [p for p in self._states.prompts(channel_id) if user_id in self._said_for(p).values()]
         self.settle(filter(self._states.clear_prompt, others), WITHDRAWN)
+
+    def _said_for(self, prompt: Prompt) -> Mapping[int, int]:
+        """Whose words a prompt of a mini-app's may have."""
+        return self._said(prompt.miniapp_id, int(prompt.chat_guid)) if prompt.miniapp_id else {}
 
     async def keep(self) -> None:
         """Expires prompts as their deadlines pass, until cancelled."""

@@ -139,10 +139,6 @@ class MiniAppRouter:
             log.exception("miniapp_failed", miniapp=miniapp_id, problem="said raised")
             return {}
 
-    def quoting(self, chat_guid: ChatGuid, author_id: int) -> list[str]:
-        """Those that keep words of a person there, by their ids."""
-        return [miniapp_id for miniapp_id in self._apps if author_id in self.said(miniapp_id, chat_guid).values()]
-
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         """Has all drop what one person, or with None everybody, said there."""
         self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))

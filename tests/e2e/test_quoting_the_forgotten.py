@@ -279,19 +279,24 @@ async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene:
     await is_not_told(scene)
 
 
-async def test_a_question_of_a_mini_apps_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
+@pytest.mark.parametrize("by", ["forgetting", "deleting"])
+async def test_a_question_of_a_mini_apps_that_quotes_what_is_gone_is_withdrawn(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Chloe", "start a trip")
     named = scene.say("Chloe", "London")
     await scene.answer_to(named)
     for district in ("Soho", "Mayfair"):
-        await scene.ask("Chloe", f"add {SECRET} bar {district} to the trip")
+        added = scene.mention("Chloe", f"add {SECRET} bar {district} to the trip")
+        await scene.answer_to(added)
         await scene.answer_to(scene.say("Chloe", "yes"))
     scene.bot.conversations.end(named.channel_id)
     card = await scene.ask("Ben", "remove bar from the trip")
     assert SECRET in card.content
     assert card.components
-    await forgotten(scene)
+    if by == "forgetting":
+        await forgotten(scene)
+    else:
+        await scene.delete(added)
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
 
 
