@@ -32,8 +32,8 @@ from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
-from state.optout import without_quote
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
+from state.optout import without_label, without_quote
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # so many answers make a conversation a longer one
@@ -97,6 +97,7 @@ class ChannelConversation:
     has_other_bots: bool = False
 
     def __post_init__(self) -> None:
+        self.looked_up = self.looked_up.union(*(m.quoted_from for m in self.messages)) or NOBODY
         self._replay(self.messages)
         self.since = self.since or next((m.message_id for m in self.messages), 0)
 
@@ -113,6 +114,7 @@ class ChannelConversation:
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
+        self.looked_up |= message.quoted_from
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -231,13 +233,18 @@ class ChannelConversation:
     def people_told_of(self) -> set[int]:
         """Whose words an answer that is given now may quote: theirs, and those that earlier answers may quote."""
         people = {m.author_id for m in self.messages if not m.is_bot}
-        people.update(self.looked_up, *(m.drew_on for m in self.messages if m.is_bot))
+        people.update(self.looked_up, *(m.drew_on for m in self.messages))
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
         return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
 
     def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
         """What the bot said after it was told this person's words, by its ids."""
         return {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
+
+    def may_quote(self, message_id: int | None, author_id: int) -> bool:
+        """Whether a message of the bot's may quote this person; of one that is not known here it may be so."""
+        said = self.find(message_id or 0)
+        return said is None or author_id in said.drew_on
 
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
@@ -277,6 +284,7 @@ class ChannelConversation:
         replies = [m for m in self.messages if m.reply_to_id is not None]
         changes |= {m.message_id: requoted(m, None) for m in replies if is_looked_up and m.reply_to_id not in known}
         changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
+        changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
         answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
         theirs |= answers.keys()
@@ -365,6 +373,8 @@ class ChannelConversation:
                 break
             kept.append(message)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
+        # Replies may quote it yet.
+        self.looked_up.update(*(m.drew_on for m in self.messages[: -len(kept)] if m.is_bot))
         self._keep(kept[::-1])
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
@@ -410,24 +420,6 @@ class ChannelConversation:
             self.llm_history = [replace(m, metadata=None) if waits_for(m) in gone else m for m in self.llm_history]
         self.waits = any(map(waits_for, self.llm_history))
         return bool(gone)
-
-    def stored(self) -> StoredConversation:
-        return StoredConversation(
-            started_at=self.started_at,
-            last_activity=self.last_activity,
-            since=max(self.since, min((m.message_id for m in self.messages), default=0)),
-            told_through=self.told_through,
-            own=self.own,
-            llm_history=self.llm_history,  # which is replaced, and never changed
-            remote=dict(self.remote),
-            states=dict(self.states),
-            told_before=dict(self.told_before),
-            unwelcome=self.unwelcome,
-            declines=self.declines,
-            looked_up=self.looked_up,
-            has_asked_for_thread=self.has_asked_for_thread,
-            came_from=self.came_from,
-        )
 
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages

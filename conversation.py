@@ -271,8 +271,25 @@ class ConversationManager:
 
     def stored(self, channel_id: int) -> StoredConversation | None:
         """What its messages do not tell of the channel's conversation, for restore(); None where none is alive."""
-        conversation = self._conversations.get(channel_id)
-        return None if conversation is None or self._expired(conversation) else conversation.stored()
+        kept = self._conversations.get(channel_id)
+        if kept is None or self._expired(kept):
+            return None
+        return StoredConversation(
+            started_at=kept.started_at,
+            last_activity=kept.last_activity,
+            since=max(kept.since, min((m.message_id for m in kept.messages), default=0)),
+            told_through=kept.told_through,
+            own=kept.own,
+            llm_history=kept.llm_history,  # which is replaced, and never changed
+            remote=dict(kept.remote),
+            states=dict(kept.states),
+            told_before=dict(kept.told_before),
+            unwelcome=kept.unwelcome,
+            declines=kept.declines,
+            looked_up=kept.looked_up,
+            has_asked_for_thread=kept.has_asked_for_thread,
+            came_from=kept.came_from,
+        )
 
     def left_states(self, channel_id: int) -> LeftStates | None:
         """What the channel's next conversation gives back to remote agents; None where there is nothing, or is one."""

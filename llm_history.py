@@ -28,11 +28,11 @@ from pydantic_ai.messages import (
 from pydantic_core import core_schema
 
 from state.message import MessageRecord, Source
+from state.optout import FORGOTTEN
 from state.session_messages import Message, MessageCategory, left_out
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
-FORGOTTEN = "(forgotten at somebody's request)"
 CONTEXT_LENGTH = 2  # messages by which a summary is told
 SUMMED_UP = "What was said here before this came to, in short:"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown

@@ -59,7 +59,6 @@ from persistence.holders import (
     OfferHolder,
     PromptHolder,
     SettingsHolder,
-    TurnHolder,
 )
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
@@ -67,6 +66,7 @@ from persistence.notices import register_notices
 from persistence.privacy import Privacy
 from persistence.process_holder import ProcessHolder
 from persistence.spending import register_spending
+from persistence.turn_holder import TurnHolder
 from persistence.watch import Watch
 from shards import Shards
 from state.spending import Payer
@@ -305,7 +305,7 @@ class Parts(StateParts):
         holders.register(self.feed)
         holders.register(MessageHolder(self.inbox))
         holders.register(self.catch_up, of_shards=ALIVE)
-        holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
+        holders.register(TurnHolder(self.turns, self.pending, self.conversations), of_channels=UNFINISHED)
         holders.register(PromptHolder(self.prompts, self.states, self.conversations), of_channels=PROMPTS)
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
         offers = OfferHolder(self.proactive_offers, self.offer_channels, snapshots, self.guild_settings)

@@ -278,12 +278,12 @@ class GeneralAgent:
             request.tell_stage(STAGES.get(names[0], f"using {names[0]}"))
         request.used(names)
         deferred = await self._use_tools(run)
-        request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:
+            request.looked_up([*run.words_of, *words_in(run.made)])
             return None
-        suspended = Suspended.of(
-            [*map(without_plain_thoughts, run.made)], deferred, run.words_of, run.asked, run.by.name
-        )
+        made = [*map(without_plain_thoughts, run.made)]
+        suspended = Suspended.of(made, deferred, run.words_of, run.asked, run.by.name)
+        request.looked_up(suspended.words_of)  # also those in what people are asked
         if suspended.open:
             return self._asking(request, suspended, run)
         run.results = suspended.deferred_results()

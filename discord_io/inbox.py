@@ -103,7 +103,10 @@ class Inbox:
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
-            if not (is_known or quoted):
+            if quoted:
+                quoting = replace(incoming.record, drew_on=quoted.drew_on | quoted.addressees)
+                incoming = replace(incoming, record=quoting)
+            elif not is_known:
                 incoming = replace(incoming, record=requoted(incoming.record, None))
             if not await self._handler.handle(incoming, hears_out=hears_out):
                 self._seen.pop(message.id, None)  # this process may get the shard back

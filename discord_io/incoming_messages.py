@@ -150,7 +150,9 @@ class MessageReader:
     ) -> Incoming:
         """What somebody clicked, as if they had said it in reply to the card."""
         _, bot_id = bot_of(self._client)
-        card = interaction.message
+        card, is_label = interaction.message, interaction.type is not discord.InteractionType.modal_submit
+        told = conversation.find(card.id) if conversation and card else None
+        people = told.drew_on | told.addressees if told else conversation.people_told_of() if conversation else NOBODY
         record = MessageRecord(
             author=_name(interaction.user),
             author_id=interaction.user.id,
@@ -163,8 +165,9 @@ class MessageReader:
             reply_to_author_id=bot_id,
             reply_to_author=_name(card.author) if card else "",
             reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
-            is_label=interaction.type is not discord.InteractionType.modal_submit,
-            is_form=interaction.type is discord.InteractionType.modal_submit,
+            drew_on=frozenset(people) if is_label else NOBODY,
+            is_label=is_label,
+            is_form=not is_label,
             is_direct=is_direct(interaction.channel),
         )
         return Incoming(

@@ -27,9 +27,8 @@ from persistence.stored_state import Encode, as_json
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Appended, Source
-from turns.pending_turns import NOTHING, PendingTurns, read_unfinished
+from turns.pending_turns import PendingTurns
 from turns.records import Records
-from turns.turn_queue import TurnQueue
 from understanding.stopping import Stop, read_stop
 
 
@@ -218,35 +217,6 @@ class MessageHolder(Holder):
     def forget(self, what: Forget) -> None:
         if what.message_ids:
             self._inbox.skip(what.message_ids)
-
-
-class TurnHolder(Holder):
-    """The questions that are unfinished, and the turns that answer them."""
-
-    def __init__(self, turns: TurnQueue, pending: PendingTurns) -> None:
-        self._turns = turns
-        self._pending = pending
-
-    def revised(self, edit: Edit) -> bool:
-        if edit.is_reworded:
-            self._turns.reworded(edit.channel_id, edit.message)
-        return edit.is_reworded
-
-    def forget(self, what: Forget) -> None:
-        for channel_id in what.channel_ids:
-            if what.author_id is not None:  # it may quote them: who goes on after a kill has it answered anew
-                self._pending.ready(channel_id, None)
-            self._turns.withdraw(channel_id, what.covers)
-            self._pending.unquoted(channel_id, what.covers_quote)
-
-    def snapshot(self, channel_id: int) -> Encode | None:
-        return self._pending.taken(channel_id)
-
-    def restore(self, channel_id: int, stored: Any) -> None:
-        self._pending.adopt(channel_id, read_unfinished(stored))
-
-    def leave(self, channel_id: int) -> None:
-        self._pending.adopt(channel_id, NOTHING)
 
 
 class PromptHolder(Holder):

@@ -70,8 +70,8 @@ def to_message(record: MessageRecord, tokens: int = 0) -> Message:
     for name in OPTIONAL:
         if value := getattr(record, name):
             fields[name] = value
-    for name in ("addressees", "drew_on"):
-        if people := getattr(record, name):
+    for name, people in ("addressees", record.addressees), ("drew_on", record.drew_on - record.quoted_from):
+        if people:
             fields[name] = list(people)
     for name in ("files", "reply_files"):
         if files := getattr(record, name):

@@ -98,8 +98,8 @@ class MessageRecord(_Found):
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
-    words the model had been told, which it may quote, and of what is read from Discord whose words those of the bot
-    may have that it quotes; unasked: an offer, which nobody had asked for.
+    words the model had been told, which it may quote, and of others' whose words those of the bot may have that they
+    quote, from before the conversation, or that stand on the button; unasked: an offer, which nobody had asked for.
     is_bot: the bot itself said it; is_other_bot: another bot or a webhook did. is_direct: a person said it to the bot
     in a direct message.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
@@ -190,6 +190,11 @@ class MessageRecord(_Found):
         return [ids_in(match) for match in LINK.finditer(self.content)]
 
     @property
+    def quoted_from(self) -> frozenset[int]:
+        """Whose words it may have by what it quotes of the bot's, of a person's message."""
+        return NOBODY if self.is_bot or self.is_label else self.drew_on
+
+    @property
     def text(self) -> str:
         """What a reader of the channel sees."""
         return self.readable or self.content
@@ -276,7 +281,8 @@ def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> Messag
     """A reply once the message that it replies to was edited, or, where None, deleted."""
     attached = replied_to.attached if replied_to else frozenset[str]()
     files = tuple(file for file in message.reply_files if file.key in attached)
-    return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files)
+    drew_on = message.drew_on if replied_to else message.drew_on - message.quoted_from
+    return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files, drew_on=drew_on)
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from state.message import MessageRecord, requoted
+from state.message import NOBODY, MessageRecord, requoted
 from understanding.names import SOMEBODY
 
 UNREAD = "(a message of somebody who does not want to be read)"
+FORGOTTEN = "(forgotten at somebody's request)"
 IDS = TypeAdapter(list[Annotated[int, Field(strict=True, gt=0)]])
 
 
@@ -47,3 +48,8 @@ def redacted(record: MessageRecord) -> MessageRecord:
 def without_quote(record: MessageRecord) -> MessageRecord:
     """A message that replies to somebody who opted out, without their name and words."""
     return replace(requoted(record, None), reply_to_author="")
+
+
+def without_label(record: MessageRecord) -> MessageRecord:
+    """A click without the words of its button, which were the bot's and may be somebody's who was forgotten."""
+    return replace(requoted(record, None), content="", readable=FORGOTTEN, drew_on=NOBODY)

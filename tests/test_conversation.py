@@ -327,10 +327,11 @@ def test_names_and_targets_go_with_the_messages(manager: ConversationManager) ->
 STATE = UMSState(ums_conversation_id="conv-1")
 
 
-def with_docs() -> ChannelConversation:
+def with_docs(manager: ConversationManager | None = None) -> ChannelConversation:
     """Anna asked the agent docs something, which it answered; Ben said something to nobody."""
     question, answer = said(ANNA, "docs: where?", message_id=1), said(BOT, "page 12", message_id=2)
-    conversation = ChannelConversation(CHANNEL, NOON, NOON, [question, answer, said(BEN, "tea?", message_id=3)])
+    manager = ConversationManager() if manager is None else manager
+    conversation = manager.start(CHANNEL, [question, answer, said(BEN, "tea?", message_id=3)])
     conversation.asked("docs", [1, 2])
     conversation.states["docs"] = STATE
     return conversation
@@ -344,14 +345,20 @@ def test_the_general_agent_is_not_told_what_another_was_asked() -> None:
     assert len(conversation.remote) == MAX_REMOTE
 
 
-def test_what_another_agent_was_asked_is_stored_and_was_not_before_there_were_any() -> None:
-    conversation = with_docs()
-    stored = StoredConversation.from_json(conversation.stored().to_json())
+def test_what_another_agent_was_asked_is_stored_and_was_not_before_there_were_any(
+    manager: ConversationManager,
+) -> None:
+    conversation = with_docs(manager)
+    kept = manager.stored(CHANNEL)
+    assert kept
+    stored = StoredConversation.from_json(kept.to_json())
     assert (stored.remote, stored.states) == ({1: "docs", 2: "docs"}, {"docs": STATE})
     conversation.remote, conversation.states = {}, {}
-    earlier = conversation.stored().to_json().replace(b'"remote":{},"states":{},', b"")
+    now = manager.stored(CHANNEL)
+    assert now
+    earlier = now.to_json().replace(b'"remote":{},"states":{},', b"")
     assert b"remote" not in earlier
-    assert StoredConversation.from_json(earlier) == conversation.stored()
+    assert StoredConversation.from_json(earlier) == now
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pydantic_ai.messages import ModelResponse, TextPart
 
 from channel_conversation import MAX_TAKEN_BACK
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from llm_history import FORGOTTEN
 from state.message import Source, sources_of, sources_of_reading
-from tests.support.clock import FakeClock
+from state.optout import FORGOTTEN
+from tests.support.clock import NOON, FakeClock
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
 
@@ -241,3 +241,15 @@ def test_what_is_taken_back_while_a_turn_is_made_is_bounded(conversation: Channe
     assert len(conversation.taken_back) == MAX_TAKEN_BACK
     conversation.begin_turn()
     assert not conversation.taken_back
+
+
+def test_a_reply_to_an_answer_that_was_trimmed_keeps_nothing_of_who_is_forgotten() -> None:
+    conversation = ChannelConversation(CHANNEL, NOON, NOON)
+    conversation.add(said(ANNA, "my secret"))
+    conversation.add(answer := replied(BEN, "Anna has my secret"))
+    conversation.add(said(BEN, "oh", reply_to_id=answer.message_id, reply_to_author_id=BOT, reply_to_text=answer.text))
+    conversation.trim(2, 1_000)
+    assert "my secret" in str(conversation.messages)
+    conversation.forget(ANNA)
+    assert [m.content for m in conversation.messages] == ["oh"]
+    assert "my secret" not in str(conversation.messages)

@@ -18,8 +18,9 @@ from pydantic_ai.messages import (
 )
 
 from conversation import ChannelConversation, ConversationManager
-from llm_history import FORGOTTEN, as_context, context_of, cut, seen_since, told, uses_tools
+from llm_history import as_context, context_of, cut, seen_since, told, uses_tools
 from state.message import AttachedFile
+from state.optout import FORGOTTEN
 from tests.support.clock import NOON, FakeClock
 from tests.support.followups import after
 from tests.support.histories import model_reads, turn

@@ -113,9 +113,13 @@ class PendingTurns:
         changed = []
         for channel_id, unfinished in [*self._channels.items()]:
             for question in (q for q in unfinished.questions if q.message.reply_to_text):
-                recorded = find(channel_id, question.message.message_id)
-                if recorded and not recorded.reply_to_text:  # as of an answer of ours that quoted what is gone
-                    self.revised(replace(question, message=requoted(question.message, None)))
+                message, recorded = question.message, find(channel_id, question.message.message_id)
+                # It may quote what was edited, or an answer of ours that quoted what is gone; so may a button's words.
+                if recorded and not message.is_label:
+                    quoted = recorded.reply_to_text, recorded.reply_files
+                    recorded = replace(message, reply_to_text=quoted[0], reply_files=quoted[1])
+                if recorded and recorded != message:
+                    self.revised(replace(question, message=recorded))
                     changed.append(channel_id)
             turn = unfinished.turn
             if turn and turn.ready and turn.ready.history is not None:
@@ -153,6 +157,11 @@ class PendingTurns:
         for question in self.of(channel_id).questions:
             if question.message.reply_to_text and quotes(question.message):
                 self.revised(replace(question, message=requoted(question.message, None)))
+
+    def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
+        """What some questions mean has words that are gone: the next process would read them as any other."""
+        for question in filter(is_gone, self.of(channel_id).questions):
+            self.revised(question.as_said)
 
     def done(self, channel_id: int) -> None:
         """The channel's turn has ended, and its questions with it."""
@@ -204,10 +213,16 @@ def _with_places(stored: Any) -> Any:
 def _without_words(unfinished: Unfinished) -> Unfinished:
     """Without the words of those who do not want to be kept: whoever goes on finds them in Discord.
 
-    Nor with a judge's, which may quote anybody, nor with a thread's title, which is no word of the question's.
+    Nor with a judge's, which may quote anybody, nor with a thread's title, nor with what was known when it was read:
+    neither is any word of the question's, nor needed once that was accepted.
     """
     kept = (
-        replace(q.as_kept, place=q.place.untitled, decision=replace(q.decision, evidence=""))
+        replace(
+            q.as_kept,
+            place=q.place.untitled,
+            decision=replace(q.decision, evidence=""),
+            meaning=replace(q.as_kept.meaning, soft_context={}, enriched_query=""),
+        )
         for q in unfinished.questions
     )
     return replace(unfinished, questions=tuple(kept))

@@ -118,6 +118,11 @@ class Question:
     def without_words(self) -> Question:
         return replace(self, message=redacted(self.message), meaning=UNREAD)
 
+    @property
+    def as_said(self) -> Question:
+        """The question by its words alone, as if nothing had been asked before."""
+        return replace(self, meaning=UNREAD)
+
     def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
         """The question once its message was edited. Of a private one nobody else keeps the words."""
         decision = EXPLICIT if is_called else self.decision

@@ -189,6 +189,13 @@ class TurnQueue:
                     questions[place] = question.reworded(message, is_called=is_now_called)
                     self.pending.revised(questions[place])
 
+    def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
+        """What some questions mean has words that are gone; what a mini-app asked is still answered by it."""
+        self.pending.unread(channel_id, is_gone)
+        if queue := self._queues.get(channel_id):
+            for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
+                questions[:] = [q.as_said if is_gone(q) and not q.by_miniapp else q for q in questions]
+
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
         if (queue := self._queues.get(channel_id)) is None:

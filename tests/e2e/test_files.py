@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from files import reading, sandbox
-from llm_history import FORGOTTEN
 from playground.model import File
+from state.optout import FORGOTTEN
 from tests.support import samples
 from tests.support import scene as support
 from tests.support.ears import listening

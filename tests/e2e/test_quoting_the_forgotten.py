@@ -404,7 +404,7 @@ async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotte
     await scene.answer_to(asked[-1])
 
 
-@pytest.mark.parametrize("by", ["forgetting", "deleting"])
+@pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
 async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     said = scene.mention("Chloe", f"my code is {SECRET}")
@@ -414,8 +414,10 @@ async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: 
     await scene.until(lambda: len(scene.bot.turns.pending.of(said.channel_id).questions) == len(asked))
     if by == "forgetting":
         await scene.use("Chloe", "forget")
-    else:
+    elif by == "deleting":
         await scene.delete(said)
+    else:
+        await scene.edit(said, "my code is another by now")
     await scene.bot.snapshots.settled()
     try:
         assert not in_snapshots(scene.folder, SECRET)

@@ -1,0 +1,51 @@
+"""What people ask to be forgotten, or edit, while questions are still to be answered."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from conversation import ConversationManager
+from persistence.holders import Edit, Forget, Holder
+from persistence.stored_state import Encode
+from turns.pending_turns import NOTHING, PendingTurns, read_unfinished
+from turns.turn import Question
+from turns.turn_queue import TurnQueue
+
+
+class TurnHolder(Holder):
+    """The questions that are unfinished, and the turns that answer them. conversations: say whose words a card has."""
+
+    def __init__(self, turns: TurnQueue, pending: PendingTurns, conversations: ConversationManager) -> None:
+        self._turns = turns
+        self._pending = pending
+        self._conversations = conversations
+
+    def revised(self, edit: Edit) -> bool:
+        if edit.is_reworded:
+            self._turns.reworded(edit.channel_id, edit.message)
+        return edit.is_reworded
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            if what.author_id is not None:  # it may quote them: who goes on after a kill has it answered anew
+                self._pending.ready(channel_id, None)
+                self._turns.unread(channel_id, partial(self._may_quote, what.author_id))
+            self._turns.withdraw(channel_id, what.covers)
+            self._pending.unquoted(channel_id, what.covers_quote)
+
+    def _may_quote(self, author_id: int, question: Question) -> bool:
+        """Whether it answers something of ours that may have this person's words."""
+        prompt, conversation = question.meaning.prompt, self._conversations.get(question.channel_id)
+        if prompt is None:
+            return bool(question.meaning.about)
+        return conversation is None or conversation.may_quote(prompt.message_id, author_id)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        return self._pending.taken(channel_id)
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._pending.adopt(channel_id, read_unfinished(stored))
+
+    def leave(self, channel_id: int) -> None:
+        self._pending.adopt(channel_id, NOTHING)

@@ -1,0 +1,135 @@
+"""What was clicked, and what a question is about that waits: nothing of it keeps the forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from playground.model import Message
+from tests.e2e.test_quoting_the_forgotten import QUOTING, SECRET, forgotten
+from tests.e2e.test_who_may_read import call, link
+from tests.support.lives import in_snapshots, on_disk
+from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
+
+CODES = [f"{SECRET} it is", "daffodil"]
+
+
+async def chosen_from(scene: Scene) -> Message:
+    """The agent asks Ben which of Chloe's codes he means."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    scene.stub.replies.append(call("ask_choice", question=f"Which one, {SECRET} or what?", options=CODES))
+    return await scene.ask("Ben", "what are the codes?")
+
+
+async def listed(scene: Scene) -> Message:
+    """The trip planner asks Ben which of two venues of Chloe's he means, which she had typed."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", "start a trip")
+    await scene.answer_to(scene.say("Chloe", "London"))
+    for district in ("Soho", "Mayfair"):
+        await scene.ask("Chloe", f"add {SECRET} bar {district} to the trip")
+        await scene.answer_to(scene.say("Chloe", "yes"))
+    return await scene.ask("Ben", "remove bar from the trip")
+
+
+async def cut(scene: Scene) -> Message:
+    """An answer to Ben out of what Chloe said was cut, and can be gone on with."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    scene.stub.replies.append(Reply(f"Chloe says {SECRET} and", finish="length"))
+    return await scene.ask("Ben", "what did Chloe say?")
+
+
+async def test_the_words_of_a_button_go_with_whoever_said_them(scene: Scene) -> None:
+    card = await chosen_from(scene)
+    scene.stub.replies.append(Reply("That one."))
+    scene.press("Ben", card, "1.")
+    await scene.shows("That one.")
+    await scene.at_rest()
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, CODES[0])
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("what", ["a choice", "a mini-app's", "a mini-app's called off", "go on"])
+async def test_what_waits_to_be_answered_keeps_nothing_of_the_forgotten(scene: Scene, what: str) -> None:
+    ask = {"a choice": chosen_from, "go on": cut}.get(what, listed)
+    card = await ask(scene)
+    assert SECRET in card.content
+    gate, asked = scene.held("It is sunny."), len(scene.stub.requests)
+    scene.mention("Ada", "what is the weather?")
+    await scene.until(lambda: len(scene.stub.requests) > asked)
+    if what == "a mini-app's called off":
+        scene.mention("Ben", "never mind")
+    else:
+        scene.press("Ben", card, "Go on" if what == "go on" else "1.")
+    await scene.until(lambda: scene.bot.turns.pending.waiting)
+    await scene.use("Chloe", "forget")
+    await scene.bot.snapshots.settled()
+    try:
+        assert not on_disk(scene.folder, SECRET)
+    finally:
+        gate.set()
+    await scene.until(lambda: len(scene.journal.find("turn_ended")) > 1)
+    await scene.at_rest()
+    assert {entry["outcome"] for entry in scene.journal.find("turn_ended")} == {"answered"}
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in str(scene.stub.requests[asked + 1 :])
+
+
+async def test_what_a_mini_app_had_just_done_is_not_kept_with_a_question_that_waits(scene: Scene) -> None:
+    await scene.ask("Chloe", f"add {SECRET} bar to the trip")
+    await scene.answer_to(scene.say("Chloe", "yes"))
+    gate = scene.held("It is sunny.")
+    scene.mention("Ada", "what is the weather?")
+    await scene.until(lambda: scene.stub.requests)
+    waits = scene.mention("Ben", "what about tomorrow?")
+    await scene.until(lambda: scene.bot.turns.pending.waiting)
+    await scene.use("Chloe", "forget")
+    await scene.bot.snapshots.settled()
+    try:
+        assert not in_snapshots(scene.folder, SECRET)
+    finally:
+        gate.set()
+    await scene.answer_to(waits)
+
+
+async def test_what_people_were_to_allow_goes_with_those_it_quotes(scene: Scene) -> None:
+    """Of whose words nothing else was told there."""
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    for number in range(25):
+        scene.say("Ben", f"by the way, number {number}")
+    scene.stub.replies.append(call("pin", link=link(scene, said)))
+    card = await scene.ask("Ben", f"pin {link(scene, said)}")
+    assert SECRET in card.content
+    assert SECRET not in scene.told()
+    await scene.bot.snapshots.settled()
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_a_reply_that_is_heard_out_keeps_nothing_of_an_answer_that_is_forgotten(stub: StubModel) -> None:
+    """It begins the conversation, in which nothing else tells of whom the answer quotes."""
+    async with open_scene(stub, burst_seconds=PATIENCE_SECONDS) as scene:
+        stub.default = lambda _: Reply("I see.")
+        await scene.ask("Chloe", f"my code is {SECRET}?")
+        stub.replies.append(Reply(QUOTING))
+        answer = await scene.ask("Ben", "what did Chloe say?")
+        scene.bot.conversations.end(answer.channel_id)
+        for number in range(25):
+            scene.say("Ben", f"by the way, number {number}")
+        scene.mention("Ben", "tell me of that", reply_to=answer.id)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not len(scene.bot.parts.bursts):  # noqa: ASYNC110 - which nothing tells of
+                await asyncio.sleep(0)
+        await scene.use("Chloe", "forget")
+        await scene.answer_to(scene.mention("Ben", "really?"))
+        assert "tell me of that" in scene.told()
+        assert SECRET not in scene.told()
