@@ -162,7 +162,7 @@ class Parts(StateParts):
         self.offers = OpenOffers(
             self.offer_channels,
             self.wires,
-            stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires),
+            stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires, self.miniapps),
             site=self._settings.site,
         )
         self.proactive_offers = ProactiveOffers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -254,6 +254,9 @@ class OfferChannels:
 
     def __len__(self) -> int:
         return len(self._channels)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._channels)
 
     def get(self, channel_id: int) -> OfferChannel | None:
         return self._channels.get(channel_id)

@@ -291,9 +291,14 @@ class ProactiveOffers:
             self._channels.drop(channel.channel_id)
 
     def _drop_notes(self, channel: OfferChannel, is_gone: Callable[[Note], bool]) -> None:
-        """Also those that are about something which the mini-apps do not keep any more."""
-        holds, channel_id = self._still_stands, channel.channel_id
-        kept = [n for n in channel.notes if not is_gone(n) and holds(n.miniapp_id, channel_id, n.about)]
+        """Also those that are about something which the mini-apps do not keep any more, and the offer that is."""
+
+        def stands(note: Note) -> bool:
+            return not is_gone(note) and self._still_stands(note.miniapp_id, channel.channel_id, note.about)
+
+        if channel.offer and (offered := channel.offer.opportunity.note) and not stands(offered):
+            self._offers.end(channel, Ending.WITHDRAWN)
+        kept = [*filter(stands, channel.notes)]
         if len(kept) < len(channel.notes):
             channel.notes = kept
             self._channels.changed(channel)

@@ -300,7 +300,9 @@ class OfferHolder(Holder):
         )
 
     def forget(self, what: Forget) -> None:
-        for channel_id in what.channel_ids:
+        # What a person said in threads may be known in memory alone.
+        heard_in = [] if what.author_id is None else [*self._offer_channels]
+        for channel_id in dict.fromkeys([*what.channel_ids, *heard_in]):
             if what.message_ids is not None:
                 self._proactive_offers.messages_gone(channel_id, what.message_ids)
             else:

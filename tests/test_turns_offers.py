@@ -64,7 +64,7 @@ class Fixture:
         assert offer.message_id
         posted = Posted(offer.message_id, NOON + timedelta(seconds=1))
         bench = self.bench
-        record_offer(bench.conversations, self, self.decisions, bench.around, CHANNEL, offer, posted)
+        record_offer(bench.conversations, self, self.decisions, bench.around, bench.miniapps, CHANNEL, offer, posted)
 
     def messages(self) -> list[int]:
         return [message.message_id for message in self.bench.conversation.messages]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
 from discord_io.channel_wire import Posted
+from miniapps.router import MiniAppRouter
 from offers.offer import Offer, Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
@@ -24,18 +25,21 @@ def record_offer(
     transcripts: Transcripts,
     decisions: RecentDecisions,
     discord: Discord,
+    miniapps: MiniAppRouter,
     channel_id: int,
     offer: Offer,
     posted: Posted,
 ) -> None:
     """An offer was posted: as long as it is open, the channel has a conversation, in which it can be answered."""
-    subject = offer.opportunity.subject
+    subject, note = offer.opportunity.subject, offer.opportunity.note
     context = [subject] if subject else []
     if conversation := conversations.get(channel_id):
         context = [message for message in context if conversation.find(message.message_id) is None]
         conversation.precede(context)
     else:
         conversations.start(channel_id, context)
+    kept = miniapps.said(note.miniapp_id, channel_id) if note else {}
+    conversations.record_looked_up(channel_id, [("person", who) for who in kept.values()])
     name, me = discord.bot()
     record = MessageRecord(
         author=name,
@@ -49,7 +53,8 @@ def record_offer(
         unasked=True,
     )
     conversations.record_message(channel_id, record, by_model=False)
-    for message in (*context, record):
+    recorded = conversations.find(channel_id, record.message_id) or record  # with whose words it may have
+    for message in (*context, recorded):
         transcripts.append(Appended(channel_id, offer.guild_id, message, parent_id=offer.parent_id))
     decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
     decisions.add(posted.message_id, channel_id, offer.user_id, decision, offer.guild_id)
