@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -272,17 +273,26 @@ class TurnQueue:
             del self._queues[channel_id]
 
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
-        """The turn of the first questions that wait: one that stands alone, or all up to the next that does."""
+        """The turn of the first questions that wait: one that stands alone, or all up to the next that does, or that is
+        of somebody who may not read the others."""
         first = queue.waiting[0]
         if self._maker.picks:  # among several agents what was said in one go has a turn of its own
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
             together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
+            together = [first, *takewhile(partial(self._may_read, first), together[1:])]
         while any(q.reply_to in queue.stood for q in together) and together[-1].reply_to not in queue.stood:
             together.pop()
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to))
+
+    def _may_read(self, earlier: Question, question: Question) -> bool:
+        """Whether the author of a question may read one that was asked before, which one answer to both could tell."""
+        conversation = self._conversations.get(question.channel_id)
+        if question.reads_history or conversation is None:
+            return True
+        return earlier.message.message_id >= conversation.seen_since({question.message.author_id})
 
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
         def record(message: MessageRecord) -> None:

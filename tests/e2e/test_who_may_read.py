@@ -221,6 +221,23 @@ async def test_of_two_who_are_answered_together_neither_is_told_what_one_may_not
     assert "bluebell" not in scene.told()
 
 
+async def test_what_was_asked_before_a_newcomer_came_is_not_answered_together_with_what_they_ask(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    gate = scene.held("Hm.")
+    scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.stub.requests)
+    before = scene.mention("Chloe", f"{SECRET}, is it safe?")
+    asked = [scene.mention("Ben", "what was said before I came?"), scene.mention("Ada", "how late is it?")]
+    await scene.decision(asked[-1])
+    gate.set()
+    await scene.answer_to(before)
+    await scene.answer_to(asked[-1])
+    assert ["before I came" in str(request) for request in scene.stub.requests] == [False, False, True]
+    assert "bluebell" not in scene.told()
+    assert "how late" in scene.told()
+
+
 async def test_what_was_missed_by_a_restart_is_told_to_those_only_who_may_read_it(stage: Scene) -> None:
     """A message that is read later does not say what its author may do."""
     stage.stub.default = lambda _: Reply("I see.")
