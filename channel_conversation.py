@@ -114,7 +114,8 @@ class ChannelConversation:
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
-        self.looked_up |= message.quoted_from
+        if message.quoted_from:
+            self.looked_up |= message.quoted_from
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -374,7 +375,7 @@ class ChannelConversation:
             kept.append(message)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
         # Replies may quote it yet.
-        self.looked_up.update(*(m.drew_on for m in self.messages[: -len(kept)] if m.is_bot))
+        self.looked_up = self.looked_up.union(*(m.drew_on for m in self.messages[: -len(kept)] if m.is_bot)) or NOBODY
         self._keep(kept[::-1])
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
