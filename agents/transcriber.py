@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from math import ceil
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DEADLINE_SECONDS = 50.0
-BYTES_PER_SECOND = 8_000  # of sound, at most: 64 kbit/s
 
 
 class Transcriber:
@@ -41,10 +41,10 @@ class Transcriber:
         await self._client.close()
 
     async def __call__(self, name: str, data: bytes, seconds: float) -> str:
-        """What is said in it; seconds: how long it is, as whoever posted it says. Raises FileProblem."""
-        from openai import OpenAIError  # noqa: PLC0415 - only who sets it needs it
+        """What is said in it; seconds: how long it is at most. Raises FileProblem."""
+        from openai import APIStatusError, OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
-        used = round(max(len(data) / BYTES_PER_SECOND, seconds) * TOKENS_PER_SECOND)  # NaN is not more
+        used = ceil(seconds * TOKENS_PER_SECOND)
         spent = Spent(self.name, used, audio=used)
         if (settle := await self._purse.call(used, 0, (self.name,))) is None:
             raise FileProblem("budget")
@@ -62,7 +62,7 @@ class Transcriber:
                 raise ValueError("an answer without a text")
         # What is no JSON, nested too deep, or counts to infinity, is some of the last three.
         except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
-            spent = Spent() if isinstance(error, OpenAIError) else spent
+            spent = Spent() if isinstance(error, APIStatusError) else spent
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import structlog
 
 from files.content import HEAD_BYTES, Kind, cut, decoded, kind_of
-from files.ogg import CAPTURE as OGG
-from files.ogg import seconds_of
 from files.sandbox import run
+from files.sound import length_of
 from files.worker import MAX_FILE, MAX_PAGES
 from state.message import AttachedFile, MessageRecord, file_key
 
@@ -25,7 +24,6 @@ DISCORD_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 PUBLIC = tuple(f"https://{host}/" for host in DISCORD_HOSTS)
 MAX_TEXT = 1 << 20  # bytes of a text that are read
 MAX_AUDIO = 10_000_000  # bytes
-MAX_UNTIMED_AUDIO = 5_000_000  # where the file does not tell its length: ten minutes of 64 kbit/s
 MAX_AUDIO_SECONDS = 600.0
 MAX_FILES = 10  # of one turn
 MAX_PICTURES = 4
@@ -55,8 +53,8 @@ PROBLEMS = {
     "many": f"of one answer's files {MAX_FILES} are read, and {MAX_PICTURES} pictures, at most",
     "room": "the other files have taken up the room that one answer has",
     "deaf": "you cannot listen to voice messages or other sound here",
-    "long": f"sound is listened to up to {MAX_AUDIO_SECONDS / 60:g} minutes and {MAX_AUDIO // 1_000_000} MB, "
-    f"or {MAX_UNTIMED_AUDIO // 1_000_000} MB where the file does not tell its length",
+    "long": f"sound is listened to up to {MAX_AUDIO_SECONDS / 60:g} minutes and {MAX_AUDIO // 1_000_000} MB",
+    "untimed": "how long it is cannot be told: voice messages, Ogg (Opus, Vorbis), MP3 and WAV are listened to",
     "unheard": "listening to it failed",
     "budget": "the tokens of today do not allow to listen to it",
     "blind": "the model that you are is shown no pictures",
@@ -95,7 +93,7 @@ class Fetch(Protocol):
 
 class Transcribe(Protocol):
     async def __call__(self, name: str, data: bytes, seconds: float, /) -> str:
-        """What is said in it; seconds: how long it is, 0: unknown. Raises FileProblem."""
+        """What is said in it; name: by whose ending it is read; seconds: how long it is. Raises FileProblem."""
 
 
 class FileReader:
@@ -190,12 +188,13 @@ class FileReader:
         if file.size > MAX_AUDIO or not file.seconds <= MAX_AUDIO_SECONDS:  # as they say, who may say NaN, too
             raise FileProblem("long")
         data = await _up_to(MAX_AUDIO + 1, chunks)
-        seconds = await asyncio.to_thread(seconds_of, data, MAX_AUDIO_SECONDS) if data.startswith(OGG) else 0.0
-        most = MAX_AUDIO if seconds else MAX_UNTIMED_AUDIO
-        if seconds > MAX_AUDIO_SECONDS or len(data) > most:
+        if (length := await asyncio.to_thread(length_of, data, MAX_AUDIO_SECONDS)) is None:
+            raise FileProblem("untimed")
+        ending, seconds = length
+        if seconds > MAX_AUDIO_SECONDS or len(data) > MAX_AUDIO:
             raise FileProblem("long")
         _check_room(room)
-        said = " ".join((await self._transcribe(file.name, data, max(seconds, file.seconds))).split())
+        said = " ".join((await self._transcribe(f"sound.{ending}", data, seconds)).split())
         said = cut(said, room)
         return f"(What they say in the sound {_name(file)}, as it was written down:) {said or '(nothing)'}"
 

@@ -44,10 +44,8 @@ async def test_what_is_said_and_what_it_took(bench: Bench) -> None:
 async def test_what_the_server_does_not_count_is_estimated_by_its_length(bench: Bench) -> None:
     bench.ears.usage = None
     await bench.transcribe("a.ogg", OGG, 12.0)
-    await bench.transcribe("a.mp3", bytes(80_000), 0.0)
-    await bench.transcribe("a.ogg", bytes(80_000), 1.0)  # which whoever posted it says
-    await bench.transcribe("a.ogg", bytes(80_000), float("nan"))
-    assert bench.spent == [120, 100, 100, 100]
+    await bench.transcribe("a.mp3", bytes(80_000), 0.25)
+    assert bench.spent == [120, 3]
 
 
 async def test_the_length_that_the_server_found_counts(bench: Bench) -> None:
@@ -61,6 +59,13 @@ async def test_a_server_that_fails_costs_nothing_and_is_said(bench: Bench) -> No
     with pytest.raises(FileProblem, match="unheard"):
         await bench.transcribe("a.ogg", OGG, 12.0)
     assert bench.spent == []
+
+
+async def test_what_was_heard_before_the_line_broke_counts(bench: Bench) -> None:
+    bench.ears.hangs_up = True
+    with pytest.raises(FileProblem, match="unheard"):
+        await bench.transcribe("a.ogg", OGG, 12.0)
+    assert bench.spent == [120]
 
 
 @pytest.mark.parametrize("says", ['{"te', "null", "[1]", '{"text": null}', '{"text": 5}'])

@@ -10,10 +10,12 @@ from aiohttp import web
 
 
 class Ears:
-    """usage: what it says that it took. status: an error instead of an answer. says: a body instead of it."""
+    """usage: what it says that it took. status: an error instead of an answer. says: a body instead of it. hangs_up: it
+    has heard it, and breaks off."""
 
     def __init__(self) -> None:
         self.status = 200
+        self.hangs_up = False
         self.says: str | None = None
         self.usage: dict[str, Any] | None = {"type": "tokens", "total_tokens": 77}
         self.heard: list[dict[str, Any]] = []
@@ -24,6 +26,8 @@ class Ears:
         file = form["file"]
         assert isinstance(file, web.FileField)
         self.heard.append({"name": file.filename, "data": file.file.read(), "model": form["model"]})
+        if self.hangs_up and request.transport:
+            request.transport.abort()
         if self.says is not None:
             return web.Response(text=self.says, content_type="application/json")
         return web.json_response({"text": "buy  some\nmilk", "usage": self.usage}, status=self.status)

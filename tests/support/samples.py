@@ -12,8 +12,21 @@ from PIL import Image
 from pypdf import PdfReader, PdfWriter
 
 MEGABYTE = 1 << 20
-OGG = b"OggS\x00\x02" + bytes(200)
 GPS = 0x8825  # where a picture was taken, as EXIF numbers it
+
+
+def ogg_page(flags: int, granule: int, *packets: bytes, serial: int = 1) -> bytes:
+    sizes = bytes(map(len, packets))
+    return struct.pack("<4sBBqIIIB", b"OggS", 0, flags, granule, serial, 0, 0, len(sizes)) + sizes + b"".join(packets)
+
+
+def ogg(packet: bytes, count: int, head: bytes = b"OpusHead", serial: int = 1) -> bytes:
+    """A stream of as many packets, which says that it is a second long."""
+    pages = [ogg_page(0, 48_000, *[packet] * min(count - at, 255), serial=serial) for at in range(0, count, 255)]
+    return ogg_page(2, 0, head.ljust(30, b"\0"), serial=serial) + b"".join(pages)
+
+
+OGG = ogg(b"\x08", 50)  # packets of 20 ms
 
 
 def pdf(pages: Sequence[str], *, kids: str = "", stream: bytes | None = None, script: str = "") -> bytes:
