@@ -292,10 +292,12 @@ class _Stderr(asyncio.Protocol):
 def use_mcp() -> None:
     """Imports what MCP needs, which takes a second or two, and has it log as the rest does."""
     import mcp.client.stdio  # noqa: PLC0415 - only who has MCP servers needs it
+    import mcp.types  # noqa: PLC0415 - as above
     import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
 
-    from agents.mcp_session import Lines, stop_process  # noqa: PLC0415 - as above
+    from agents.mcp_session import Lines, read_message, stop_process  # noqa: PLC0415 - as above
 
+    mcp.types.jsonrpc_message_adapter.validate_json = read_message  # type: ignore[method-assign]  # however it comes
     mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
     if sys.platform != "win32":  # where the package lets nothing live on
         mcp.client.stdio._stop_server_process = stop_process  # type: ignore[assignment]  # noqa: SLF001 - no other way

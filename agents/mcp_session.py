@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from contextlib import suppress
 from typing import Any
 
 import mcp.client.stdio
+import mcp.types
+import structlog
 from anyio import BrokenResourceError
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
@@ -17,10 +20,14 @@ from pydantic_core import to_json
 
 from agents.bounded_client import shorten
 
+log = structlog.get_logger()
+
 MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # characters that a process writes as one message
-MAX_TEXT = 1_000_000  # characters of a text in a result: where it looks like JSON it is parsed
+MAX_TEXT = 100_000  # characters of a text in a result: where it looks like JSON it is parsed
+MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
@@ -68,6 +75,22 @@ class Lines(TextReceiveStream):
         if self._begun > MAX_LINE:
             raise BrokenResourceError
         return text
+
+
+_read = mcp.types.jsonrpc_message_adapter.validate_json
+
+
+def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
+    """What a server sends, unless it has more parts than can be parsed in one go."""
+    text = data if isinstance(data, str) else data.decode(errors="replace")
+    if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text)) > MAX_PARTS:
+        log.warning("mcp_message_refused", detail=f"it has more than {MAX_PARTS:,} parts")
+        data = ""  # which is refused as what is no JSON
+    return _read(data, **how)
+
+
+def _parts(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 _stop = mcp.client.stdio._stop_server_process  # noqa: SLF001 - the package offers no other way

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from agents.bounded_client import MAX_ITEMS
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_TEXT
+from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_PARTS, MAX_TEXT
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -299,6 +299,19 @@ async def test_a_line_without_end_is_not_kept() -> None:
             await endless.ended.wait()
             await endless.tried()
         assert await pid(endless) != before
+
+
+@pytest.mark.parametrize("text", ["", "[{,"])
+async def test_a_message_of_too_many_parts_is_not_parsed(server: Watched, text: str) -> None:
+    before, count = await pid(server), MAX_PARTS // 5
+    assert "pieces" in await server.call("echo", {"text": "pieces" + '[{,"\\' * MAX_PARTS})  # in a text they are none
+    assert (await server.call("pieces", {"count": count, "text": text})).startswith("[")
+    with capture_logs() as logs, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "_limits", replace(SOON, call=2.0))
+        told = await server.call("pieces", {"count": 2 * count, "text": text})
+    assert "did not answer" in told
+    assert "mcp_message_refused" in [line["event"] for line in logs]
+    assert await pid(server) == before
 
 
 async def test_a_server_is_reached_by_http_with_its_headers() -> None:
