@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from socket import gaierror
 from textwrap import shorten
 
+import httpx2
 from pydantic_ai.exceptions import (
     AgentRunError,
     FallbackExceptionGroup,
@@ -41,6 +43,8 @@ NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 MAX_COMPLAINT = 2_000  # characters of it that are read
+UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ConnectionRefusedError, gaierror)
+MAX_CAUSES = 10
 
 
 def explained(error: AgentRunError | FallbackExceptionGroup) -> tuple[FailureKind, str]:
@@ -61,6 +65,22 @@ def _kind(error: Exception) -> FailureKind:
         if kind is FailureKind.REJECTED and NO_MODEL.search(str(error.body)[:MAX_COMPLAINT]):
             return FailureKind.MISCONFIGURED
     return kind
+
+
+def may_be_billed(error: BaseException) -> bool:
+    """Whether a provider may have made an answer, of which this is all that came: it was reached, and refused none."""
+    if isinstance(error, FallbackExceptionGroup):
+        return any(map(may_be_billed, error.exceptions))
+    if isinstance(error, UnexpectedModelBehavior | RecursionError):  # the last of JSON nested too deep
+        return True
+    if not isinstance(error, ModelAPIError) or getattr(error, "status_code", None) is not None:
+        return False
+    cause: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if isinstance(cause, UNREACHED):
+            return False
+        cause = cause and (cause.__cause__ or cause.__context__)
+    return True
 
 
 MAX_READ = 10_000  # characters of what an error says

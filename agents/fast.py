@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from pydantic_ai import Agent, RunUsage, UsageLimits
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UnexpectedModelBehavior
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
 from pydantic_ai.messages import TextContent
+from pydantic_ai.settings import ModelSettings
 
+from agents.failures import may_be_billed
 from agents.metering import names_of, spent_by
 from agents.run import BYTES_PER_TOKEN
 from conversation import MessageRecord
@@ -17,7 +19,7 @@ from llm_history import told
 from state.spending import Spent
 
 T = TypeVar("T")
-OUTPUT_TOKENS = 1_000  # what such an answer may take, about
+OUTPUT_TOKENS = 2_000  # what such an answer may take, with the thoughts before it
 
 
 class Purse(Protocol):
@@ -39,24 +41,31 @@ def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, c
     return f"{''.join(lines)}{name}:\n{last}"
 
 
-async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purse: Purse) -> T:
+async def ruled_by(
+    agent: Agent[None, T], question: str, instructions: str, purse: Purse, output: int = OUTPUT_TOKENS
+) -> T:
     """What the agent's model says, in one request. Raises JudgeError where it says nothing that can be used.
 
-    Where the provider does not say how many tokens it used, what was reserved counts; also where the call was
-    cancelled: too late for us, not for the bill.
+    output: the most that it may take, whatever what it reads talks it into. Where the provider does not say how many
+    tokens it used, what was reserved counts; also where the call was cancelled, or the line broke: too late for us,
+    not for the bill.
     """
     usage, response = RunUsage(), None
     names, sent = names_of(agent.model), len(f"{question}{instructions}".encode(errors="replace")) // BYTES_PER_TOKEN
-    spent = Spent(names[0], sent, OUTPUT_TOKENS)
-    if (settle := await purse.call(spent.tokens, OUTPUT_TOKENS, names)) is None:
+    spent = Spent(names[0], sent, output)
+    if (settle := await purse.call(spent.tokens, output, names)) is None:
         raise JudgeError("The budget is spent, or about to be.")
     try:
         result = await agent.run(
-            question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
+            question,
+            instructions=instructions,
+            usage_limits=UsageLimits(request_limit=1),
+            usage=usage,
+            model_settings=ModelSettings(max_tokens=output),
         )
         response = result.response
     except (AgentRunError, FallbackExceptionGroup, RecursionError) as error:  # the last of JSON nested too deep
-        if not isinstance(error, UnexpectedModelBehavior | RecursionError):  # it answered, if nothing that can be used
+        if not may_be_billed(error):
             spent = Spent()
         raise JudgeError(str(error)) from error
     finally:

@@ -28,7 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
-from agents.failures import describe, explained
+from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
@@ -54,18 +54,16 @@ from place import Place
 from state.limits import Cap
 from state.message import Source, sources_of
 from state.prompts import Ask
+from state.spending import LONG_ANSWER
 
 log = structlog.get_logger()
-
 STALL_SECONDS = 60.0
 TOTAL_SECONDS = 180.0
 MAX_CALLS = 20  # of tools, in one answer
 UNSEEN_TOKENS = 128_000  # that a model which thinks may use for thoughts that it does not show: no provider allows more
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
-
 NO_SIGHT = re.compile(r"\bimages?\b|vision|multi-?modal|mmproj", re.IGNORECASE)  # of servers that answer with a 500
-
 # How a response ends that is not whole. Of what was cut at its greatest length the text is an answer, if there is any.
 BROKEN_OFF = {
     "length": FailureKind.OUT_OF_ROOM,
@@ -73,10 +71,8 @@ BROKEN_OFF = {
     "error": FailureKind.UNAVAILABLE,
 }
 MAX_ENDS_WITH = 200  # characters of an answer that was cut, by which the model knows where to go on
-
 # How a provider refuses to go on with what it no longer remembers, or with too much of it.
 FORGOTTEN = (FailureKind.REJECTED, FailureKind.MISCONFIGURED, FailureKind.TOO_LONG)
-
 OWN_TOOLS = (*ASKING, STAY_SILENT)
 QUIET = frozenset(tool.name for tool in OWN_TOOLS)
 STAGES = {
@@ -199,20 +195,24 @@ class GeneralAgent:
             raise
 
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
+        is_billed = True  # unless it was refused, or reached nobody
         try:
             return await self._run(request, run)
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {run.by.model.model_name} did not finish its answer in time."
         except (AgentRunError, FallbackExceptionGroup) as error:
             kind, detail = explained(error)
+            is_billed = may_be_billed(error)
+            if kind is FailureKind.UNAVAILABLE and run.output == run.began_at:  # nobody can tell how far it was
+                run.unseen = min(run.unseen, LONG_ANSWER)
         except Exception as error:
             # A tool may raise anything, and what the model used is to be paid all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, describe(error)
-        if run.output > run.began_at or kind in (FailureKind.LATE, FailureKind.EMPTY):
+        if run.output > run.began_at or is_billed:
             request.count(run.used, run.estimated())
             run.tokens = run.used
-        run.is_asking = False  # one that was refused is not billed
+        run.is_asking = False
         return Failure(kind, detail, run.text, run.tokens)
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:

@@ -9,7 +9,7 @@ import structlog
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import Purse, ruled_by
+from agents.fast import OUTPUT_TOKENS, Purse, ruled_by
 from agents.models import SETTINGS
 from agents.thoughts import without_bare_thoughts
 from agents.turn_input import as_text
@@ -37,7 +37,8 @@ class ModelSummarizer:
         told = "".join(as_text(message, bot_name) for message in history)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                text = await ruled_by(self._agent, told, instructions, self._purse)
+                most = self._max_tokens + OUTPUT_TOKENS
+                text = await ruled_by(self._agent, told, instructions, self._purse, most)
         except (TimeoutError, JudgeError) as error:
             log.info("not_summed_up", detail=type(error).__name__, meaning="older turns are left out without a summary")
             return ""

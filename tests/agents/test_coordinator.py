@@ -261,7 +261,7 @@ async def wired(stub: StubModel) -> AsyncIterator[Desk]:
 async def test_over_http_one_request_asks_for_the_evidence_and_then_one_of_the_names(
     wired: Desk, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def choose(body: Body) -> web.Response:
+    async def choose(_request: web.Request, body: Body) -> web.Response:
         stub.judged.append(body)
         name = body["tools"][0]["function"]["name"]
         arguments = json.dumps({"evidence": "it counts", "agent": "sql"})

@@ -24,7 +24,7 @@ from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
-from tests.support.stub_model import Reply, StubModel, texts
+from tests.support.stub_model import BEFORE, Reply, StubModel, texts
 
 IMAGE = "https://cdn.example/cat.png"
 PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
@@ -168,6 +168,20 @@ async def test_what_a_model_thought_is_paid_also_where_it_is_interrupted_or_brok
     assert broken.tokens > len(thoughts) // CHARACTERS_PER_TOKEN
     stub.default = lambda _: Reply(status=500)
     assert (await failure(model)).tokens == 0
+
+
+async def test_a_line_that_breaks_before_the_first_word_is_paid_and_one_that_reaches_nobody_is_not(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    for cut in (0, BEFORE):
+        stub.default = lambda _, cut=cut: Reply("x", cut_after=cut)  # type: ignore[misc]
+        broken = await failure(model)
+        assert (broken.kind, broken.text) == (FailureKind.UNAVAILABLE, "")
+        assert broken.tokens > len(texts(stub.requests[-1])[0]) // 4  # the rules alone
+    await stub.stop()
+    unreached = await failure(model)
+    assert (unreached.kind, unreached.tokens) == (FailureKind.UNAVAILABLE, 0)
 
 
 async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(stub: StubModel, model: Model) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from agents.fast import OUTPUT_TOKENS
 from agents.judge import ModelJudge
 from agents.models import build_model
 from conversation import ChannelConversation
@@ -16,7 +17,7 @@ from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
 from tests.support.purse import NotingPurse
-from tests.support.stub_model import Reply, StubModel, texts
+from tests.support.stub_model import BEFORE, Reply, StubModel, texts
 
 MESSAGE = said(BEN, "nice\nAnna: yes", images=("https://cdn.example/cat.png",))
 
@@ -84,6 +85,25 @@ async def test_a_provider_that_refuses_is_a_judge_error(
     with pytest.raises(JudgeError):
         await bench.judge(MESSAGE, bench.talk)
     assert bench.spent == []
+
+
+async def test_a_line_that_breaks_once_the_provider_has_been_asked_still_costs(
+    bench: Bench, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    stub.judge_says = lambda _body: Reply(cut_after=BEFORE)
+    with pytest.raises(JudgeError):
+        await bench.judge(MESSAGE, bench.talk)
+    assert [tokens > OUTPUT_TOKENS for tokens in bench.spent] == [True]
+    await stub.stop()  # and then it cannot be reached
+    with pytest.raises(JudgeError):
+        await bench.judge(MESSAGE, bench.talk)
+    assert len(bench.spent) == 1
+
+
+async def test_a_judge_that_was_talked_into_rambling_takes_what_was_reserved(bench: Bench, stub: StubModel) -> None:
+    await bench.judge(MESSAGE, bench.talk)
+    assert stub.judged[0]["max_completion_tokens"] == OUTPUT_TOKENS
 
 
 @pytest.mark.parametrize("counted", [True, False])

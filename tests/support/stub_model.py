@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 Body = dict[str, Any]
+BEFORE = -1  # before anything of an answer is sent
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class StubModel:
         if not request.headers.get("Authorization", "").startswith("Bearer "):
             return web.json_response({"error": {"message": "no key", "code": "invalid_api_key"}}, status=401)
         if not body.get("stream"):
-            return await (self._judge(body) if body.get("tools") else self._rewrite(body))
+            return await (self._judge(request, body) if body.get("tools") else self._rewrite(body))
         self.requests.append(body)
         self.arrived.set()
         self.on_request()
@@ -98,6 +99,8 @@ class StubModel:
             await reply.before.wait()
         if reply.status != 200:
             return error_response(reply.status, reply.words, reply.code)
+        if reply.cut_after == BEFORE and request.transport:
+            request.transport.abort()
         return await self._stream(request, body, reply)
 
     def refused(self, _body: Body) -> web.Response | None:
@@ -121,13 +124,15 @@ class StubModel:
         choice = {"message": {"role": "assistant", "content": says.text}, "finish_reason": "stop"}
         return web.json_response(_envelope(body, choice) | {"usage": _usage(says.tokens)})
 
-    async def _judge(self, body: Body) -> web.Response:
+    async def _judge(self, request: web.Request, body: Body) -> web.Response:
         self.judged.append(body)
         self.on_request()
         says = self.judge_says(body)
         if isinstance(says, Reply):
             if says.before:
                 await says.before.wait()
+            if says.cut_after is not None and request.transport:
+                request.transport.abort()
             return error_response(says.status)
         if self.judge_gate:
             await self.judge_gate.wait()
