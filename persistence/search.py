@@ -36,6 +36,7 @@ MAX_WORDS = 12
 DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+PIECE = re.compile(r"\S{1,100}")  # what is normalized at once: thousands of accents on a letter are sorted pair by pair
 BETWEEN_WORDS = re.compile(r'[\s,;/|"\0\u3001\u3002]+')
 
 # author and words are what is indexed; name and text what it was made from, where that differs.
@@ -243,7 +244,9 @@ def _storable(text: str) -> str:
 
 def _spread(text: str) -> str:
     """The text as it is indexed: in one form of several that look alike, its words apart."""
-    return text if text.isascii() else DENSE.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+    if text.isascii():
+        return text
+    return DENSE.sub(r" \g<0> ", PIECE.sub(lambda piece: unicodedata.normalize("NFKC", piece[0]), text))
 
 
 def expressions(words: str, author: str) -> list[str]:

@@ -26,6 +26,7 @@ from agents.picking import _shapes
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files
 from miniapps.trip_commands import plain
+from persistence.search import _spread
 from tests.test_layers import FILES, module
 from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
@@ -296,3 +297,8 @@ def test_no_tools_are_long_named_however_alike_their_names_are() -> None:
     tools = [("server", "!" * 64)] * MAX_LISTED
     assert least(lambda: _names(tools, ())) < 10 * MOST_SECONDS  # once a listing
     assert len(set(_names(tools, ()))) == MAX_LISTED
+
+
+@pytest.mark.parametrize("text", ["a" + "\N{COMBINING ACUTE ACCENT}\N{COMBINING CEDILLA}" * 6_000, LIGATURE * 12_000])
+def test_no_text_is_long_made_ready_to_be_searched(text: str) -> None:
+    assert least(lambda: _spread(text)) < 4 * MOST_SECONDS  # in a thread of its own, which lets nothing else run
