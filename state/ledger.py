@@ -1,6 +1,6 @@
 """The ledger: what was used on each day (UTC), by guild, model and purpose, by channel, by person. No text, no name.
 
-Days are kept for 62 days; of people those of this month and the last; what is charged to budgets until its month ends.
+Days are kept for 62 days; of people those of this month and the last, and what is charged to them until its month ends.
 """
 
 from __future__ import annotations
@@ -236,15 +236,16 @@ class Ledger:
             self.today = self._days.pop(day, Day())
         self.day = day
         last_month = (day.replace(day=1) - timedelta(days=1)).replace(day=1)
-        # Where another process' clock is ahead, it may have begun the next one.
-        last = day + timedelta(days=1)
-        self._days = {each: kept for each, kept in self._days.items() if day - timedelta(DAYS_KEPT) < each <= last}
+        # Those to come, too: a clock that was wrong for a while, here or in another process, renews no budget.
+        those = [each for each in sorted(self._days) if day - timedelta(DAYS_KEPT) < each]
+        self._days = {each: self._days[each] for each in those[-DAYS_KEPT:]}
         self._month, self._amounts = {}, {}
         for each, kept in self._days.items():
-            if each < last_month:
+            if each < last_month or each > day + timedelta(days=1):
                 kept.people.clear()
             if (each.year, each.month) != (day.year, day.month):
-                kept.charged.clear()
+                kept.charged = {account: n for account, n in kept.charged.items() if account[0] is not Scope.PERSON}
+                continue
             for account, amount in kept.charged.items():
                 before = self._month.get(account, Amount())
                 self._month[account] = Amount(before.tokens + amount.tokens, before.micros + amount.micros)

@@ -51,6 +51,23 @@ def test_a_call_is_counted_by_guild_model_and_purpose_by_channel_and_shared_amon
     assert total(day.guilds[7].values()).tokens == 121
 
 
+@pytest.mark.parametrize("wrong", [date(1970, 1, 1), MAY - timedelta(days=2), MAY + timedelta(days=40)])
+def test_a_clock_that_goes_wrong_for_a_while_renews_no_budget(wrong: date) -> None:
+    ledger = ledger_of(MAY - timedelta(days=1))
+    for day in (MAY, wrong):
+        ledger.add(BOTH, Purpose.ANSWER, CALL)
+        ledger.begin(day)
+    later = restarted(ledger)
+    later.begin(MAY)
+    later.add(BOTH, Purpose.ANSWER, CALL)
+    for account in ((Scope.TOTAL, 0), (Scope.GUILD, 7), (Scope.CHANNEL, 70)):
+        assert [later.used(account, period).tokens for period in Period] == [222, 333]
+    for _ in range(2 * DAYS_KEPT):
+        assert later.day
+        later.begin(later.day + timedelta(days=1))
+    assert len(later._days) <= DAYS_KEPT
+
+
 def test_what_was_used_to_decline_is_no_answer() -> None:
     ledger = ledger_of(MAY)
     ledger.add(BOTH, Purpose.ANSWER, CALL)
