@@ -1,8 +1,9 @@
-"""Logs: one line per event on stderr, JSON unless that is a terminal, with every secret taken out."""
+"""Logs: one line per event on stderr, JSON unless that is a terminal, with every secret and what was said taken out."""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 HIDDEN = "[hidden]"
+# What pydantic quotes, shortened, of what it could not validate: it may be what people said.
+QUOTED = re.compile(r"input_value=.{1,200}(?=, input_type=\w+\])")
 
 
 def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys.stderr) -> None:
@@ -63,7 +66,7 @@ def _hide(secrets: Collection[str]) -> Processor:
     def hide(_logger: Any, _method: str, line: Any) -> str:
         for secret in forms:
             line = line.replace(secret, HIDDEN)
-        return str(line)
+        return QUOTED.sub(f"input_value={HIDDEN}", line) if "input_value=" in line else str(line)
 
     return hide
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
 from decision import Reason
 from web.logs import HIDDEN, configure_logging
@@ -115,6 +116,23 @@ def test_an_error_of_ours_keeps_its_traceback() -> None:
         structlog.get_logger().exception("turn_broken")
     (line,) = lines(stream)
     assert "ZeroDivisionError" in line["exception"]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
+def test_what_could_not_be_validated_is_not_quoted(stream: io.StringIO) -> None:
+    configured(stream=stream)
+    said = {"said": 'the "bluebell", input_type=x\nblooms'}
+    try:
+        TypeAdapter(dict[str, int]).validate_python(said)
+    except ValidationError as error:
+        structlog.get_logger().exception("run_failed")
+        structlog.get_logger().warning("refused", detail=str(error))
+        structlog.get_logger().warning("refused", detail=error.errors()[0]["msg"])
+    text = stream.getvalue()
+    assert text.count("unable to parse string as an integer") == 3
+    assert text.count("input_value=[hidden]") == 2
+    assert "blue" not in text
+    assert "bloom" not in text
 
 
 def test_a_traceback_on_a_terminal_shows_no_variables() -> None:
