@@ -7,8 +7,9 @@ for the settings of Redis to say. Earlier versions kept documents there, with re
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from typing import Any
@@ -29,6 +30,7 @@ ALONE = "parley:sealing"
 ALONE_SECONDS = 30.0
 ASIDE = "aside"  # no kind has this name
 DOCUMENT = ("document", "records", "damaged")
+NUMBER = re.compile(rb"0|-?[1-9][0-9]*+")
 AT_ONCE = 500  # channels that are read in one round trip
 # ARGV: how many leases, the key and the name of each; then of each row kind, channel, id and value, empty to delete it.
 # Gives the first lease that is not held, with its holder.
@@ -94,7 +96,7 @@ class RedisStore:
                 for each in (some := channels[start : start + AT_ONCE]):
                     pipe.hkeys(self._name(kind, each))
                 for each, ids in zip(some, pipe.execute(), strict=True):
-                    keys += [Key(kind, each, i) for i in sorted(map(int, ids), reverse=newest) if since <= i < before]
+                    keys += [Key(kind, each, i) for i in sorted(_numbers(ids), reverse=newest) if since <= i < before]
                 keys = keys[: limit - len(found)]
                 for each, of_channel in groupby(keys, lambda key: key.channel):
                     pipe.hmget(self._name(kind, each), [str(key.id) for key in of_channel])
@@ -118,7 +120,7 @@ class RedisStore:
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
             found: Any = self.redis.zrange(f"{self._prefix}:{kind}", 0, -1)
-            return list(map(int, found))
+            return _numbers(found)
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
         leases = self.leases.names if self.leases else {}
@@ -290,6 +292,11 @@ class EarlierDocuments:
     def _key(self, *parts: str | bytes) -> bytes:
         of_kind = f"parley:{self._kind}:"
         return b":".join(part if isinstance(part, bytes) else part.encode() for part in (of_kind, *parts))
+
+
+def _numbers(names: Iterable[bytes]) -> list[int]:
+    """What rows and channels are called; what others called otherwise would be the same row once more."""
+    return [int(name) for name in names if NUMBER.fullmatch(name)]
 
 
 @contextmanager

@@ -35,6 +35,18 @@ def test_nothing_is_in_plain_words_in_redis(redis_url: str) -> None:
     plain.close()
 
 
+def test_in_redis_a_name_that_is_none_of_ours_makes_no_row(redis_url: str) -> None:
+    store = RedisStore(redis_url, "names", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame"})
+    (stored,) = store.redis.hvals(name := f"names:{PLACE.kind}:{PLACE.channel}")
+    for number in (b"%03d" % PLACE.id, b"+%d" % PLACE.id, b" %d" % PLACE.id, b"1_0", b"x", b"", "٣".encode()):
+        store.redis.hset(name, number, stored)  # the same row under other names, which are the same number
+    store.redis.zadd(f"names:{PLACE.kind}", {b"%03d" % PLACE.channel: 1, b"x": 1, b"7\n": 1})
+    assert store.channels(PLACE.kind) == [PLACE.channel]
+    assert store.read(PLACE.kind) == [Row(PLACE.channel, PLACE.id, b"sesame")]
+    store.close()
+
+
 def fitting() -> Seal:
     """A key that is known to be that of what is stored."""
     seal = read_keys(KEY)
