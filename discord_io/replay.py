@@ -96,14 +96,18 @@ class Replay:
             return False
 
     async def close(self) -> None:
-        """Leaves the session to whoever comes next."""
-        if self._socket:  # before its reader is cancelled, behind which the library waits for no acknowledgement
+        """Leaves the session to whoever comes next. Returns once the gateway has acknowledged that."""
+        if self._reading is None:
+            return
+        if self._socket:
+            # The reader may be the one that closes it: the library has whoever calls second go on at once, and behind
+            # a reader that is cancelled it waits for no acknowledgement.
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._socket.close(code=RESUMABLE)
-        if self._reading:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+                    await asyncio.wait([self._reading])
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _read(self, client: Connected) -> None:
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import redis
+from aiohttp import WSMessage, WSMsgType, web
 from discord.gateway import DiscordWebSocket
 from yarl import URL
 
@@ -33,6 +34,7 @@ from tests.support.scene import Scene, make_bot, notify
 from tests.support.stub_model import StubModel
 
 CHANNELS, ASKED_EVERY = 1_500, 150  # as often as one person may ask
+LATE_SECONDS = 0.1
 FEW = 20  # requests for the history of channels; an answer takes one
 
 
@@ -148,16 +150,27 @@ async def test_a_process_that_is_told_to_stop_leaves_its_session_to_the_next(sce
 async def test_what_heard_what_was_missed_has_no_connection_any_more_as_the_shard_identifies(
     scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connected, identifies = list[list[int]](), Cluster.identifies
+    connected, is_identifying = list[list[int]](), asyncio.Event()
+    identifies, receive = Cluster.identifies, web.WebSocketResponse.receive
 
     async def look(cluster: Cluster, shard_id: int) -> None:
         connected.append(scene.pg.connected_shards)
+        is_identifying.set()
         await identifies(cluster, shard_id)
+
+    async def receive_late(socket: web.WebSocketResponse, timeout: float | None = None) -> WSMessage:  # noqa: ASYNC109
+        """The gateway has other things to do before it reads that a connection is closed."""
+        frame = await receive(socket, timeout)
+        if frame.type is WSMsgType.CLOSE:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(is_identifying.wait(), LATE_SECONDS)
+        return frame
 
     async with process(scene, address):
         await noted(scene)
         await kill(scene)
     monkeypatch.setattr(Cluster, "identifies", look)
+    monkeypatch.setattr(web.WebSocketResponse, "receive", receive_late)
     async with process(scene, address):
         assert scene.journal.find("session_resumed")
     assert connected == [[]]
