@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import discord
@@ -16,6 +16,7 @@ from background import Background, every
 from commands import sync
 from config import Settings
 from decider import FollowupTier, LoggedDecision
+from discord_io.discord_clock import DiscordClock
 from discord_io.discord_wire import request_timeouts
 from discord_io.sharded_client import ShardedClient
 from doctor.at_start import look_around, report
@@ -46,7 +47,7 @@ class RunningBot(ShardedClient):
         health: Health | None = None,
         listener: Callable[[LoggedDecision], None] | None = None,
         followup: FollowupTier | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] | None = None,
         is_playground: bool = False,
         shards: Shards | None = None,
         cluster: Cluster | None = None,
@@ -63,6 +64,7 @@ class RunningBot(ShardedClient):
         }
         if cluster:  # nothing is sent to Discord that another process may be sending by now
             trace.on_request_start.insert(0, cluster.once_sure)
+        clock = clock or DiscordClock(trace)
         options = {**ours, **client_options}
         self._shards = shards = shards or Shards(options.get("shard_count"), options.get("shard_ids"))
         of_shards = {"shard_count": shards.count, "shard_ids": None if shards.are_all else shards.ids}

@@ -127,7 +127,7 @@ class StateParts:
             is_behind=self._is_behind,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.other_process = OtherProcess(self._client, self.shards)
+        self.other_process = OtherProcess(self._client, self.shards, self._clock)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock

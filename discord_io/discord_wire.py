@@ -218,7 +218,7 @@ class DiscordWire:
         self._sent[message.id] = message
         self._question = reply_to or self._question  # only the first part of an answer is a reply
         if self._outcomes is not None and self._question:
-            self._outcomes.posted(message.id, self._question, discord.utils.utcnow().timestamp())
+            self._outcomes.posted(message.id, self._question, message.created_at.timestamp())
         return posted(message)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
 
 import discord
 import structlog
@@ -21,14 +23,15 @@ NEVER_SENT: tuple[int, frozenset[int]] = (0, frozenset())
 class OtherProcess:
     """Says once that there is another process, which is none of those that have the other shards.
 
-    Where a server has no nonces or no count of IDENTIFY, says nothing.
+    Where a server has no nonces or no count of IDENTIFY, says nothing. clock: the wall clock.
     """
 
-    def __init__(self, client: discord.Client, shards: Shards) -> None:
+    def __init__(self, client: discord.Client, shards: Shards, clock: Callable[[], datetime]) -> None:
         self._client = client
         self._shards = shards
+        self._clock = clock
         # What was on its way when an earlier process of ours died is older.
-        self._since = discord.utils.time_snowflake(discord.utils.utcnow())
+        self._since = discord.utils.time_snowflake(clock())
         # Those we sent: how often, as some minutes later Discord takes one for new, and the messages heard of with it.
         self._nonces: OrderedDict[str, tuple[int, frozenset[int]]] = OrderedDict()
         self._hears_since: dict[int, int] = {}  # by shard
@@ -76,7 +79,7 @@ class OtherProcess:
     async def connected(self, shard_id: int) -> None:
         """A session begins. Our own IDENTIFY is among those that are counted from now on."""
         self._identifies_left = None
-        self._hears_since[shard_id] = discord.utils.time_snowflake(discord.utils.utcnow())
+        self._hears_since[shard_id] = discord.utils.time_snowflake(self._clock())
         self._connected.add(shard_id)
         await self.look()
 

@@ -23,6 +23,7 @@ UNUSABLE: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "unknown provider": ({"MODEL": "nonesuch:x"}, ("MODEL", "nonesuch:x")),
     "key missing": ({"MODEL": "openai:gpt-5"}, ("MODEL", "OPENAI_API_KEY")),
     "bad number": ({"CONVERSATION_TIMEOUT_SECONDS": "soon"}, ("CONVERSATION_TIMEOUT_SECONDS", "soon", "120")),
+    "shard beyond their number": ({"SHARD_COUNT": "4", "SHARD_IDS": "2-4"}, ("SHARD_IDS", "4", "SHARD_COUNT=4")),
     "bad secret": ({"REDIS_URL": SECRET}, ("REDIS_URL", "redis://")),
 }
 

@@ -1,6 +1,9 @@
 """`python -m tests.support.dying MOMENT TIME SIGNAL`: the real program, which gets the signal as soon as it has come to
 this moment so many times. Its leases are short, so that nobody waits long for those of a dead one; so is what it reads
 again, and for how long all must be calm before it gives a shard away.
+
+With CLOCK_AHEAD in its environment its machine's clock is so many seconds ahead; with PATIENCE it ends when something
+has not come for so many seconds.
 """
 
 from __future__ import annotations
@@ -10,15 +13,16 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Self
 
 import structlog
 
 import bot
+import health
 from cluster import connection, leases
 from cluster.sessions import Sessions
-from discord_io import replay
+from discord_io import discord_clock, replay, sharded_client
 from discord_io.discord_wire import DiscordWire
 from discord_io.inbox import Inbox
 from persistence import catchup, lifecycle
@@ -69,6 +73,22 @@ def shorten() -> None:
     catchup.MARGIN = catchup.LAG = timedelta(seconds=1)
 
 
+def lose_patience(seconds: float) -> None:
+    from cluster import keeper
+
+    keeper.PATIENCE_SECONDS = health.PATIENCE_SECONDS = seconds
+    sharded_client.READY_SECONDS, sharded_client.LOOK_SECONDS = seconds / 4, seconds / 40
+
+
+def set_clock(ahead: timedelta) -> None:
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + ahead
+
+    vars(discord_clock)["datetime"] = Ahead
+
+
 def tell_of_sessions() -> None:
     """Logs of which shards the sessions are stored, by which another process is sent what it missed."""
     store = Sessions.store
@@ -83,6 +103,9 @@ def tell_of_sessions() -> None:
 if __name__ == "__main__":
     shorten()
     tell_of_sessions()
+    set_clock(timedelta(seconds=float(os.environ.get("CLOCK_AHEAD", "0"))))
+    if "PATIENCE" in os.environ:
+        lose_patience(float(os.environ["PATIENCE"]))
     if sys.argv[1] != NEVER:
         plant(sys.argv[1], int(sys.argv[2]), signal.Signals[sys.argv[3]])
     sys.argv[1:] = []
