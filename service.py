@@ -134,7 +134,7 @@ async def _keep_connected(
             await asyncio.wait({first, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
             if not first.done():
                 first.cancel()
-                return 0 if stopping.done() else _given_up(site)
+                return 0 if stopping.done() else _given_up(site.health.problem())
             first.result()
         bot = make_bot(health=site.health, intents=intents)
         site.show(bot.shown)
@@ -142,6 +142,7 @@ async def _keep_connected(
         try:
             await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
             ending = connection.result() if connection.done() else None
+            problem = site.health.problem()  # afterwards no shard is connected
         finally:
             if keeper and stopping.done():
                 await keeper.leave()
@@ -152,7 +153,7 @@ async def _keep_connected(
         if stopping.done():
             return 0
         if gateway_lost.done():
-            return _given_up(site)
+            return _given_up(problem)
         if ending is Ending.CONTENT_REFUSED and intents.message_content:
             log.warning(
                 "message_content_refused",
@@ -174,8 +175,8 @@ async def _keep_connected(
     return 0
 
 
-def _given_up(site: Site) -> int:
-    log.error("giving_up", why=site.health.problem())
+def _given_up(why: str | None) -> int:
+    log.error("giving_up", why=why)
     return 1
 
 

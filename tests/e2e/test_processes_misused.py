@@ -74,6 +74,28 @@ async def test_a_redis_that_loses_all_it_has_is_told_anew_by_those_who_have_shar
         assert "k1 " in told or "k1?" in told  # what was said before
 
 
+async def test_a_shard_that_never_becomes_ready_keeps_no_other_and_the_process_ends_in_the_end(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    async with open_several(stub, tmp_path, COUNT) as several:
+        several.pg._gateway.max_concurrency = None  # here nothing is too early
+        several.pg.withhold_ready(1)
+        async with several.process(PATIENCE="16") as first:
+            await first.logged("sessions_stored", shards=[0])
+            several.crowd.ask_on(0)
+            await several.answered()
+            await first.logged("shard_not_ready", shard=1)
+            gives_up = await first.logged("giving_up")
+            assert gives_up["why"].startswith("shard 1 has not been connected for ")
+            assert await first.ended() == 1
+        several.pg.withhold_ready(1, withheld=False)
+        several.ask()
+        async with several.process() as second:
+            await several.answered()
+            second.terminate()
+            assert await second.ended() == 0
+
+
 @pytest.mark.parametrize(("first", "second"), [(30, 30), (30, -30), (-30, 30)])
 async def test_whatever_the_clocks_of_machines_say_nothing_is_lost_and_nothing_doubled(
     stub: StubModel, tmp_path: Path, first: int, second: int
