@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import wraps
 from typing import Any
 
 import discord
@@ -30,6 +31,7 @@ TOO_LONG = "\n-# There is more, for which there is no room here."
 
 # What is said in the end, or that with files.
 Outcome = str | tuple[str, Sequence[discord.File]]
+Choices = list[app_commands.Choice[str]]
 
 
 async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
@@ -105,10 +107,28 @@ async def break_off(activity: Activity, interaction: discord.Interaction, error:
     says = "An error of the bot's own ended a command or a click: its log has the details."
     where = interaction.guild_id or 0, interaction.channel_id or 0
     activity.fault(FaultKind.INTERNAL, "interaction_broken", says, *where)
+    if interaction.type is discord.InteractionType.autocomplete:  # which takes choices, and no words
+        return
     if interaction.response.is_done():
         await take(interaction, interaction.followup.send(BROKEN, ephemeral=True))
     else:
         await tell(interaction, BROKEN)
+
+
+def or_none(suggest: Callable[..., Awaitable[Choices]]) -> Callable[..., Coroutine[Any, Any, Choices]]:
+    """For what is suggested while somebody types: where it breaks, as a command would, nothing is suggested. The
+    library would log that, no more."""
+
+    @wraps(suggest)
+    async def suggest_or_none(*arguments: Any) -> Choices:
+        try:
+            return await suggest(*arguments)
+        except Exception as error:  # noqa: BLE001 - the edge of a suggestion: whoever runs the bot is told
+            interaction: discord.Interaction[Any] = arguments[-2]
+            await interaction.client.tree.on_error(interaction, error)
+            return []
+
+    return suggest_or_none
 
 
 def plain(words: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import tell
+from commands.answers import Choices, or_none, tell
 from commands.place_edge import PlaceEdge
 from commands.setting_words import source_in_words
 from commands.settings_commands import PLACES, WHERE
@@ -43,7 +43,8 @@ def add_model(tree: app_commands.CommandTree, edge: PlaceEdge) -> None:
         await tell(interaction, said)
 
     @model.autocomplete("name")
-    async def names(interaction: discord.Interaction, typed: str) -> list[app_commands.Choice[str]]:
+    @or_none
+    async def names(interaction: discord.Interaction, typed: str) -> Choices:
         may = interaction.permissions
         return suggest([*edge.models.names, DEFAULT], typed) if may.manage_guild or may.manage_channels else []
 

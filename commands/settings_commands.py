@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import take, tell
+from commands.answers import Choices, or_none, take, tell
 from commands.place_edge import PlaceEdge, first_level
 from commands.setting_words import holding_in_words
 from commands.settings_card import add_groups, add_notes
@@ -16,7 +16,6 @@ from place_settings.fields import ABOUT, Level, SettingRefusedError
 EVERYTHING = "everything"
 PLACES = [app_commands.Choice(name=level.in_words, value=int(level)) for level in Level if level is not Level.OWNER]
 WHERE = "For what it is set; this channel where none is named"
-Suggestions = list[app_commands.Choice[str]]
 
 
 class SettingsCommands(app_commands.Group):
@@ -92,15 +91,18 @@ class SettingsCommands(app_commands.Group):
         return await self._edge.change(interaction, target, name, read)
 
     @set_.autocomplete("setting")
-    async def _settings_to_set(self, _interaction: discord.Interaction, typed: str) -> Suggestions:
+    @or_none
+    async def _settings_to_set(self, _interaction: discord.Interaction, typed: str) -> Choices:
         return suggest_settings(typed)
 
     @reset.autocomplete("setting")
-    async def _settings_to_reset(self, _interaction: discord.Interaction, typed: str) -> Suggestions:
+    @or_none
+    async def _settings_to_reset(self, _interaction: discord.Interaction, typed: str) -> Choices:
         return suggest_settings(typed, EVERYTHING)
 
     @set_.autocomplete("value")
-    async def _values(self, interaction: discord.Interaction, typed: str) -> Suggestions:
+    @or_none
+    async def _values(self, interaction: discord.Interaction, typed: str) -> Choices:
         if not self._edge.targets(interaction):
             return []
         return suggest_values(self._edge, interaction, str(interaction.namespace.setting or ""), typed)

@@ -52,6 +52,27 @@ async def test_a_click_and_a_form_that_break(scene: Scene, monkeypatch: pytest.M
     assert len(scene.bot.parts.faults.last()) == 2
 
 
+@pytest.mark.parametrize(
+    ("broken", "name", "given", "option"),
+    [
+        ("model_command.suggest", "model", {"name": "g"}, "name"),
+        ("settings_commands.suggest_settings", "parley", {"set": {"setting": "m"}}, "setting"),
+        ("settings_commands.suggest_settings", "parley", {"reset": {"setting": "m"}}, "setting"),
+        ("settings_commands.suggest_values", "parley", {"set": {"setting": "model", "value": "g"}}, "value"),
+    ],
+)
+async def test_of_what_breaks_while_somebody_types_nothing_is_suggested(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, broken: str, name: str, given: dict[str, Any], option: str
+) -> None:
+    monkeypatch.setattr(f"commands.{broken}", breaks)
+    typed = scene.pg.autocomplete(scene.pg.channel("general"), scene.pg.person("Ada"), name, given, option)
+    assert await scene.pg.suggested(typed, timeout=PATIENCE_SECONDS) == []
+    assert scene.journal.find("interaction_broken", interaction=typed.id)
+    assert [fault.code for fault in scene.bot.parts.faults.last()] == ["interaction_broken"]
+    assert not scene.journal.find("interaction_failed")
+    scene.journal.entries.clear()
+
+
 async def test_a_command_that_an_older_version_had_is_no_error_of_this_one(scene: Scene) -> None:
     scene.bot.tree.remove_command("optin")
     assert (await scene.use("Ada", "optin")).content == OUTDATED
