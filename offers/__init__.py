@@ -1,1 +1,1 @@
-"""Speaking unasked: what triggers an offer, what limits them, and the offers themselves."""
+"""Offers of help that nobody asked for: triggers, rate limits, and the offers themselves."""

@@ -14,11 +14,11 @@ from state.message import MessageRecord
 from understanding.cancel import one_of, plain
 
 LINK = "{link}"
-"""In an opportunity's line: where the address of its subject belongs."""
+"""Placeholder in an opportunity's line for the link to its subject."""
 
 
 class Reply(StrEnum):
-    """What somebody answers to an offer."""
+    """Somebody's answer to an offer."""
 
     YES = "yes"
     NOT_NOW = "not_now"
@@ -26,7 +26,7 @@ class Reply(StrEnum):
 
 
 LABELS: Mapping[str, str] = {Reply.YES: "Yes, please", Reply.NOT_NOW: "Not now", Reply.NOT_HERE: "Not in this channel"}
-# What a reply consists of, in lower case, without marks. What is civil says nothing by itself, but for a few words.
+# The phrases of a reply, in lower case, without punctuation. Polite words alone answer nothing, except those in ALONE.
 CIVIL = one_of(
     "please|pls|plz|(?:thanks|thank you|thx|ty)(?: so much| very much| a lot)?|ok|okay|oh|ah|well|then|great|cool"
     "|perfect"
@@ -65,12 +65,12 @@ class Ending(StrEnum):
     OVERTAKEN = "overtaken"
     """Somebody else has answered."""
     WITHDRAWN = "withdrawn"
-    """What it was about is gone, or it could not be posted."""
+    """Its subject was deleted or edited, or the offer could not be posted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a mini-app wants to come back to, once: its own stored record. source_id: the message that it comes from."""
+    """A mini-app's stored follow-up, offered once when it is due. source_id: id of the message that led to it."""
 
     id: str
     miniapp_id: str
@@ -84,10 +84,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Opportunity:
-    """What an offer can be made about.
+    """Something that an offer can be made about.
 
-    trigger: the trigger's id; user_id: to whom; line: what the offer says, one short line; evidence: why, in words for
-    the log and /why, without any message's text. subject: the message that a Yes has answered, None of a note.
+    trigger: id of the trigger; user_id: the addressee; line: text of the offer, one short line; evidence: why it is
+    made, in words for the log and /why, without the text of any message. subject: the message that is answered when
+    the offer is accepted; None: the opportunity is a note.
 
     The line may hold LINK. Fill it in with `str.replace`: a note's text may hold any braces.
     """
@@ -102,10 +103,10 @@ class Opportunity:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An offer that is open. message_id: None until it is posted; text: as it is posted; parent_id: of a thread."""
+    """An open offer. message_id: None until it is posted; text: as posted; parent_id: the channel, if in a thread."""
 
     id: str
-    opportunity: Annotated[Opportunity, Field(alias="occasion")]  # by that name it is stored
+    opportunity: Annotated[Opportunity, Field(alias="occasion")]  # its name in the store
     made_at: AwareDatetime
     guild_id: int
     text: str
@@ -118,18 +119,18 @@ class Offer:
 
     @property
     def taken_up(self) -> str:
-        """What stands in the channel once it was accepted."""
+        """The text of its message once it is accepted."""
         return f"{self.text}\n-# ✓ {LABELS[Reply.YES]}"
 
     @property
     def subject_id(self) -> int:
-        """The message that it is about."""
+        """Id of the message that it is about."""
         about = self.opportunity
         return about.subject.message_id if about.subject else about.note.source_id if about.note else 0
 
 
 def read_reply(text: str) -> Reply | None:
-    """What typed words answer to an offer; None: nothing, or something else beside it."""
+    """Reads a typed reply to an offer. None: no reply, or the text says something else, too."""
     words = NOT_A_WORD.sub(" ", plain(text[: MAX_CHARACTERS + 1])).strip()
     if len(text) > MAX_CHARACTERS or "?" in text or not words:
         return None

@@ -1,4 +1,4 @@
-"""State of channels for offers: whether they are on, document 002's machine, the open offer, and when to check next."""
+"""State of channels for offers: whether they are on, the session's state machine, the open offer, the next check."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ log = structlog.get_logger()
 RETRY = timedelta(seconds=30)
 MAX_NOTES = 20
 MAX_OFFERED = 50
-MAX_STANDING = 6  # times the timeout: people who react to it do not keep an offer there for ever
+MAX_STANDING = 6  # timeouts: reactions prolong an offer, but not for ever
 MAX_LOOKS = 100
 ANY = ""
-WEEK = timedelta(days=7)  # so long a cooldown can be
+WEEK = timedelta(days=7)  # the longest cooldown
 MOMENT = timedelta(milliseconds=1)  # a timeout is over only once it is exceeded
 STEP_BACK = timedelta(seconds=1)
 FEW = 10
@@ -33,10 +33,10 @@ FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class StoredChannel:
-    """What is stored of a channel. machine: its snapshot.
+    """What is stored of a channel. machine: snapshot of its state machine.
 
-    follows_settings: whether offers are on is a setting of the place; until 2026-11 is_on was that, and is_off that
-    somebody did not want them in its threads either.
+    follows_settings: whether offers are on is read from the place's settings. Before 2026-11 is_on said so, and is_off
+    said that they were off in its threads, too.
     """
 
     is_on: bool
@@ -62,12 +62,11 @@ STORED = TypeAdapter(StoredChannel)
 class OfferChannel:
     """State of one channel. Mutable.
 
-    made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
-    how many in a row were ignored or declined. is_on: as is set for the place, as far as it is known by now.
-    parent_id: of a thread, the channel that it is in. looks: when which
-    trigger is to look at it. is_busy: an offer is being made; is_kept: it may be stored; is_unread: what became of the
-    open offer's question while we were away is not known yet. shown: the message of the last offer that was seen to
-    stand. planned: when it is checked next.
+    is_on: whether offers are on, as last read from the place's settings. made: times of the offers of the last week;
+    offered: ids of the messages that the latest offers were about; setbacks: how many offers in a row were ignored or
+    declined. parent_id: the channel of a thread; 0: no thread. looks: at what time which trigger checks the channel.
+    is_busy: an offer is being made; is_kept: it may be in the store; is_unread: the open offer's question has not been
+    fetched again since the restart. shown: message id of the latest offer known to be posted. planned: the next check.
     """
 
     channel_id: int
@@ -91,31 +90,31 @@ class OfferChannel:
 
     @property
     def messages(self) -> Sequence[MessageRecord]:
-        """People's, oldest first, those of the last hour at most."""
+        """The recent messages of people, oldest first, at most an hour old."""
         return self.recent.messages
 
     @property
     def unanswered(self) -> Sequence[MessageRecord]:
-        """Those of them that nobody has answered, nor we have offered to, newest first."""
+        """The recent messages that nobody has answered and no offer was about, newest first."""
         done = {*self.recent.answered, *self.offered}
         return [m for m in reversed(self.recent.messages) if m.message_id not in done]
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it is as if nothing had ever happened there."""
-        # What was made counts, too, where somebody switches offers off and on again.
+        """Whether nothing of it needs to be kept: it is as if nothing had ever happened there."""
+        # Past offers count against the daily cap, also after offers were switched off and on again.
         is_wanted = bool(self.messages) if self.parent_id else self.is_on
         is_idle = not (is_wanted or self.offer or self.is_busy or self.made)
         return is_idle and self.machine.can_deliver_proactive()[0]
 
     def tick(self) -> bool:
-        """Has the machine notice the time. Returns whether what was open is over by that, and the cooldown begins."""
+        """Updates the machine to the current time. Returns whether the session timed out, which starts the cooldown."""
         was_active = self.machine.current_state is not AgentStateV2.THINKING
         self.machine.tick()
         return was_active and self.machine.current_state is AgentStateV2.THINKING
 
     def is_overdue(self, now: datetime) -> bool:
-        """Whether the open offer has had its time: nobody took notice of it, or it stood long enough all the same."""
+        """Whether the open offer has timed out, or has been open for the longest time allowed."""
         if self.offer is None:
             return False
         return self.machine.current_state is not AgentStateV2.PROACTIVE or abs(now - self.offer.made_at) > self._longest
@@ -125,13 +124,13 @@ class OfferChannel:
         return MAX_STANDING * timedelta(seconds=self.limits.timeout_seconds)
 
     def link(self, event: ConversationEventType) -> None:
-        """Tells the machine that the channel is where we talk."""
+        """Tells the machine that the conversation is in this channel."""
         self.machine.on_conversation_linked(ConversationLink(str(self.channel_id), str(self.channel_id), event))
 
     # Whether and when an offer may be made
 
     def refusal(self, now: datetime) -> str | None:
-        """Why no offer may be made now; None where one may. To be asked after a tick."""
+        """Why no offer may be made now; None: one may be made. Call `tick` first."""
         may_offer, why = self.machine.can_deliver_proactive()
         if not self.is_on:
             return "off"
@@ -146,7 +145,7 @@ class OfferChannel:
         return "fast_exchange" if is_fast_exchange(self.messages, now) else None
 
     def earliest(self, now: datetime) -> datetime | None:
-        """Before when the machine and the daily cap let no offer be made; None where they let one be made now."""
+        """The earliest time at which the machine and the daily cap allow an offer. None: now."""
         made, per_day = sorted(of_the_last_day(self.made, now)), self.limits.per_day
         times = [made[-per_day] + DAY] if len(made) >= per_day > 0 else []
         if change := self._machine_changes():
@@ -156,7 +155,7 @@ class OfferChannel:
         return max(times, default=None)
 
     def next_look(self, now: datetime) -> datetime | None:
-        """When it is to be checked next."""
+        """When to check it next. None: no need."""
         times = [*(at for at, _ in self.looks), *(note.due for note in self.notes if note.due > now)]
         if self.messages:
             times.append(self.messages[0].timestamp + MAX_AGE)
@@ -169,7 +168,7 @@ class OfferChannel:
         return min(times, default=None)
 
     def _machine_changes(self) -> datetime | None:
-        """When the machine leaves its state by itself, if nothing happens; its cooldown ends then, if there is one."""
+        """When the machine's timeout or cooldown ends if nothing happens. None: neither runs."""
         machine, thinking = self.machine, self.machine.thinking
         if machine.current_state is not AgentStateV2.THINKING:
             return _moment(machine.last_interaction_at + self.limits.timeout_seconds) + MOMENT
@@ -179,11 +178,11 @@ class OfferChannel:
         return _moment(thinking.cooldown_started_at + (self.limits.cooldown_seconds if seconds is None else seconds))
 
     def look_at(self, at: datetime, trigger: str = ANY) -> None:
-        """A trigger is to look at it then. There is no more to look at than there are recent messages."""
+        """Schedules a trigger's check, ANY for all triggers. Keeps the last 100: recent messages are fewer."""
         self.looks = [*self.looks[-MAX_LOOKS:], (at, trigger)]
 
     def looked(self, now: datetime) -> set[str]:
-        """Drops what has grown old. Returns which triggers were to look until now, ANY for all of them."""
+        """Drops what has expired. Returns the triggers whose checks are due, ANY for all of them."""
         due = {trigger for at, trigger in self.looks if at <= now}
         self.looks = [look for look in self.looks if look[0] > now]
         self.made = [at for at in self.made if abs(now - at) < WEEK]
@@ -193,7 +192,7 @@ class OfferChannel:
     # What is kept
 
     def note(self, note: Note) -> None:
-        """Takes the place of one on the same matter; the oldest goes where there are too many."""
+        """Adds a note in place of one about the same thing; drops the oldest where there are more than MAX_NOTES."""
         kept = [n for n in self.notes if not note.about or (n.miniapp_id, n.about) != (note.miniapp_id, note.about)]
         self.notes = [*kept, note][-MAX_NOTES:]
 
@@ -201,18 +200,18 @@ class OfferChannel:
         self.offer = offer
         self.made = [*self.made, now]
         self.not_again(offer.subject_id)
-        if subject := offer.opportunity.subject:  # whoever asked it before in other words is not offered twice either
+        if subject := offer.opportunity.subject:  # the same person's earlier wordings of the question are not offered
             for message in self.messages:
                 if message.author_id == subject.author_id and message.message_id < subject.message_id:
                     self.not_again(message.message_id)
         self.notes = [note for note in self.notes if note != offer.opportunity.note]
 
     def not_again(self, message_id: int) -> None:
-        """Nothing is offered about this message any more."""
+        """Notes that no further offer is made about this message."""
         self.offered = [*self.offered, message_id][-MAX_OFFERED:]
 
     def stored(self) -> StoredChannel | None:
-        """For OfferChannels.restore; None where nothing is to be kept."""
+        """What OfferChannels.restore reads. None: nothing to store."""
         if self.is_at_rest:
             return None
         self.is_kept = True
@@ -230,10 +229,10 @@ class OfferChannel:
 
 
 class OfferChannels:
-    """All channels where something is on, open or running, and when each is to be checked.
+    """All channels where offers are on, open, or in a cooldown, and when each is checked next.
 
-    limits: of now, also for what was stored under others. on_change: told a channel's id. settled: waits until what
-    changed is stored; gives whether it is.
+    limits: those in force now; they also hold for channels stored under other limits. on_change: called with the id of
+    a channel whose stored state changes. settled: waits until changes are stored, returns whether they are.
     """
 
     def __init__(
@@ -249,7 +248,7 @@ class OfferChannels:
         self.settled = settled
         self._on_change = on_change
         self._channels: dict[int, OfferChannel] = {}
-        self._heap: list[tuple[datetime, int]] = []  # an entry counts where it is what its channel has planned
+        self._heap: list[tuple[datetime, int]] = []  # an entry is valid if it equals its channel's `planned`
         self._checked_at: datetime | None = None
 
     def __len__(self) -> int:
@@ -262,7 +261,7 @@ class OfferChannels:
         return self._channels.get(channel_id)
 
     def open(self, channel_id: int, guild_id: int = 0) -> OfferChannel:
-        """The channel, made where there is none. guild_id: 0 where it is not known."""
+        """Returns the channel, and creates it if needed. guild_id: 0 where it is not known."""
         channel = self._channels.get(channel_id)
         if channel is None:
             machine = self._new_machine(channel_id)
@@ -282,12 +281,12 @@ class OfferChannels:
             self._on_change(channel_id)
 
     def changed(self, channel: OfferChannel) -> None:
-        """It is to be stored, and planned anew."""
+        """Marks the channel as to be stored, and plans its next check."""
         self._on_change(channel.channel_id)
         self.plan(channel)
 
     def plan(self, channel: OfferChannel) -> None:
-        """It is checked when it has to be, and freed once it is at rest."""
+        """Schedules the next check of the channel, or frees the channel if it is at rest."""
         if not channel.is_at_rest:
             self.wake(channel, channel.next_look(self.clock()))
         elif self._channels.get(channel.channel_id) is channel:
@@ -296,17 +295,17 @@ class OfferChannels:
                 self._on_change(channel.channel_id)
 
     def wake(self, channel: OfferChannel, at: datetime | None) -> None:
-        """It is checked then at the latest; None: no need."""
+        """Schedules a check of the channel at that time at the latest. None: no need."""
         if at is None or (channel.planned is not None and channel.planned <= at):
             return
         channel.planned = at
         heapq.heappush(self._heap, (at, channel.channel_id))
-        if len(self._heap) > 2 * len(self._channels) + FEW:  # most of it was overtaken by earlier times
+        if len(self._heap) > 2 * len(self._channels) + FEW:  # most entries are outdated by earlier ones
             self._heap = [(c.planned, c.channel_id) for c in self._channels.values() if c.planned]
             heapq.heapify(self._heap)
 
     def due(self, now: datetime) -> list[OfferChannel]:
-        """The channels to check now, earliest first. Costs by what is due, not by how many channels there are."""
+        """The channels to check now, earliest first. Its cost depends on how many are due, not on how many exist."""
         if self._checked_at and now < self._checked_at - STEP_BACK:  # the clock was set back
             self._heap = [(now, channel_id) for channel_id in self._channels]
             for channel in self._channels.values():
@@ -322,14 +321,14 @@ class OfferChannels:
         return found
 
     def stored(self, channel_id: int) -> StoredChannel | None:
-        """For restore(); None where nothing is to be kept."""
+        """What restore() reads. None: nothing to store."""
         channel = self._channels.get(channel_id)
         return channel.stored() if channel else None
 
     def restore(self, channel_id: int, stored: Any) -> StoredChannel:
-        """Takes back what stored() gave, and returns it; a machine that cannot be read apart: that begins anew.
+        """Restores and returns what stored() returned. A machine whose snapshot cannot be read is replaced.
 
-        A question that an offer is open about is a recent message again, so that it can be seen to be answered. Raises
+        The subject of an open offer becomes a recent message again, so that an answer to it is recognised. Raises
         ValueError for what cannot be read.
         """
         kept, now = STORED.validate_python(stored, strict=False), self.clock()
@@ -343,14 +342,14 @@ class OfferChannels:
                 channel.recent.heard(kept.offer.opportunity.subject, now)
                 channel.is_unread = True
             channel.next_look(now)
-        except (OverflowError, TypeError) as error:  # a time beyond all time, or without its zone
+        except (OverflowError, TypeError) as error:  # a time out of datetime's range, or without a time zone
             raise ValueError(f"it has a time that is none: {error}") from None
         self._channels[channel_id] = channel
         self.plan(channel)
         return kept
 
     def _read_machine(self, channel_id: int, snapshot: dict[str, Any]) -> SessionState:
-        """The machine of a snapshot; a new one where it is none, one of another channel, or has impossible times."""
+        """The machine of a snapshot; a new one if it cannot be read, is another channel's, or has impossible times."""
         try:
             machine = SessionState.from_dict(snapshot, clock=self._seconds)
             machine.interaction_timeout_s = self.limits.timeout_seconds

@@ -14,9 +14,10 @@ MAX_COOLDOWN_SECONDS = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class OfferLimits:
-    """Limits that hold in every channel. timeout_seconds: how long an offer stands, and a talk goes on without a word.
+    """Limits that hold in every channel.
 
-    cooldown_seconds: how long after either none is made; per_day: how many are made in any 24 hours.
+    timeout_seconds: how long an offer or a conversation stays open without an interaction. cooldown_seconds: how long
+    after that no offer is made. per_day: how many offers are made in any 24 hours.
     """
 
     timeout_seconds: float = 600.0
@@ -25,9 +26,9 @@ class OfferLimits:
     quiet_hours: QuietHours | None = None
 
     def cooldown_after(self, setbacks: int) -> float:
-        """Seconds of the cooldown when so many offers in a row were ignored or declined: each doubles it, up to a week.
+        """Seconds of the cooldown after `setbacks` offers in a row were ignored or declined.
 
-        A cooldown that is set to more than a week stays as it is.
+        Each doubles it, up to a week. A cooldown that is set to more than a week stays as it is.
         """
         longest = max(self.cooldown_seconds, MAX_COOLDOWN_SECONDS)
         return min(self.cooldown_seconds * 2.0 ** min(setbacks, 60), longest)
@@ -42,5 +43,5 @@ class OfferLimits:
 
 
 def of_the_last_day(made: Sequence[datetime], now: datetime) -> list[datetime]:
-    """Those that were made in the last 24 hours; one of the next 24 counts, too, since the clock may be set back."""
+    """The times in the last 24 hours. The next 24 hours count, too: the clock may have been set back."""
     return [at for at in made if abs(now - at) < DAY]

@@ -23,21 +23,21 @@ from understanding.links import DISCORD, message_link
 
 log = structlog.get_logger()
 
-POST_WITHIN = timedelta(minutes=1)  # a nonce is remembered for a few minutes
+POST_WITHIN = timedelta(minutes=1)  # Discord remembers a nonce for a few minutes
 SETBACKS = (Ending.DECLINED, Ending.IGNORED)
 
 
 class Wire(Protocol):
-    """The way into one channel. Raises PostError."""
+    """Posts, reads and deletes messages of one channel. Its methods raise PostError."""
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
-        """Posts an offer with its quick replies, which are given by their names; nobody is notified."""
+        """Posts an offer with its buttons, without notifying anybody. labels: the text of each button by its name."""
 
     async def find_offer(self, offer_id: str, after: int) -> Posted | None:
-        """What stands of an offer, posted after the message with this id; None where there is none."""
+        """Finds a posted offer among the messages after this id. None: not there."""
 
     async def words_of(self, message_id: int) -> str | None:
-        """A message's content; None where it is gone."""
+        """A message's content. None: the message was deleted."""
 
     async def settle(self, message_id: int, text: str) -> None: ...
 
@@ -45,7 +45,7 @@ class Wire(Protocol):
 
 
 class Wires(Protocol):
-    """Who the bot is, and ways into channels."""
+    """The bot's identity, and the wires of channels."""
 
     def bot(self) -> tuple[str, int]:
         """Its name and id."""
@@ -54,9 +54,9 @@ class Wires(Protocol):
 
 
 class OpenOffers:
-    """The open offers, one in a channel at most. stands: told of an offer that was posted, with its channel.
+    """The open offers, one in a channel at most.
 
-    site: where links to messages lead.
+    stands: called with the channel's id for each offer that was posted. site: address that message links begin with.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class OpenOffers:
         self._work: set[asyncio.Task[None]] = set()
 
     def tick(self, channel: OfferChannel) -> None:
-        """Has the channel notice the time, before anything else is done with it."""
+        """Updates the channel to the current time. Call it before doing anything else with the channel."""
         is_over = channel.tick()
         if channel.is_overdue(self._channels.clock()):
             self.end(channel, Ending.IGNORED)
-        if is_over:  # the cooldown that begins is as long as the setbacks have made it
+        if is_over:  # ignored and declined offers lengthen the cooldown that starts now
             channel.machine.thinking.active_cooldown_period_s = channel.limits.cooldown_after(channel.setbacks)
             self._channels.changed(channel)
 
     # From an opportunity to an offer
 
     async def make(self, channel: OfferChannel, opportunity: Opportunity) -> None:
-        """Makes an offer, where the channel's machine lets it."""
+        """Makes an offer, if the channel's state machine allows it."""
         if not channel.machine.transition_to_proactive(opportunity.trigger):
             return
         about = opportunity.subject.message_id if opportunity.subject else 0
@@ -95,11 +95,14 @@ class OpenOffers:
         offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, text, parent_id=parent_id)
         channel.made_one(offer, now)
         self._channels.changed(channel)
-        await self._channels.settled()  # so that a kill cannot have it made twice
+        await self._channels.settled()  # so that it is not made twice if the process is killed now
         await self._post(channel, offer)
 
     async def resume(self, channel: OfferChannel, offer: Offer) -> None:
-        """An earlier process may have posted it, or not. Posted once more soon, it is the same message."""
+        """Finds or posts an offer that may or may not have been posted before a restart.
+
+        Posted again within a minute it stays one message, since Discord knows its nonce.
+        """
         is_fresh = self._channels.clock() - offer.made_at < POST_WITHIN
         try:
             posted = await self._wires.open(channel.guild_id, channel.channel_id).find_offer(offer.id, offer.subject_id)
@@ -116,7 +119,7 @@ class OpenOffers:
             self.end(channel, Ending.WITHDRAWN)
 
     async def reread(self, channel: OfferChannel, offer: Offer) -> None:
-        """What was edited or deleted while we were away is not offered about any more."""
+        """Withdraws an offer whose subject was edited or deleted while the bot was offline."""
         try:
             words = await self._wires.open(channel.guild_id, channel.channel_id).words_of(offer.subject_id)
         except PostError as error:
@@ -141,7 +144,7 @@ class OpenOffers:
             )
         except PostError as error:
             log.warning("offer_failed", channel=channel.channel_id, problem=error.problem, detail=str(error))
-            if error.problem is Problem.UNREACHABLE:  # it may have arrived all the same
+            if error.problem is Problem.UNREACHABLE:  # it may have been posted nevertheless
                 channel.look_at(self._channels.clock() + RETRY)
             elif _is_open(channel, offer):
                 self.end(channel, Ending.WITHDRAWN)
@@ -151,11 +154,11 @@ class OpenOffers:
     def _posted(self, channel: OfferChannel, offer: Offer, posted: Posted) -> None:
         if _is_open(channel, offer):
             self._shown(channel, posted)
-        elif channel.shown != posted.message_id:  # it ended before it was known to stand
+        elif channel.shown != posted.message_id:  # it ended before we knew that it was posted
             self.remove(channel.guild_id, channel.channel_id, posted.message_id)
 
     def _shown(self, channel: OfferChannel, posted: Posted) -> None:
-        """The open offer stands in the channel; told once, by Discord's answer or by a click that came before it."""
+        """Notes once that the open offer is posted: on Discord's response, or on a click that came before that."""
         if channel.offer is None or channel.offer.message_id is not None:
             return
         offer = channel.offer = replace(channel.offer, message_id=posted.message_id)
@@ -168,7 +171,7 @@ class OpenOffers:
     # What people answer
 
     def find(self, channel_id: int, offer_id: str, posted: Posted) -> Offer | None:
-        """The open offer that a click was made on; None where it is over. posted: the message with the click."""
+        """The open offer that was clicked; None: it has ended. posted: the message with the clicked button."""
         channel = self._channels.get(channel_id)
         if channel is None:
             return None
@@ -179,7 +182,7 @@ class OpenOffers:
         return channel.offer
 
     def is_last(self, channel_id: int, message_id: int) -> bool:
-        """Whether this message shows the channel's last offer, of which we know how it ends."""
+        """Whether this message is the channel's latest offer, which this process knows about."""
         channel = self._channels.get(channel_id)
         return channel is not None and channel.shown == message_id
 
@@ -188,7 +191,7 @@ class OpenOffers:
         return channel is not None and channel.offer is not None
 
     def reply_of(self, channel_id: int, message: MessageRecord) -> Reply | None:
-        """What a message answers to the channel's open offer."""
+        """A message's reply to the channel's open offer. None: it is no reply to it."""
         channel = self._channels.get(channel_id)
         offer = channel.offer if channel else None
         if channel is None or offer is None or offer.message_id is None:
@@ -202,13 +205,13 @@ class OpenOffers:
             is_meant = True
         elif message.addressed or message.mentions_group or called(message, channel.messages):
             is_meant = False
-        else:  # a bare "yes" is one to the offer where nobody else has spoken since
+        else:  # a bare "yes" replies to the offer if nobody else has spoken since
             since = (m for m in channel.messages if m.message_id >= offer.message_id)
             is_meant = all(m.author_id == message.author_id for m in since)
         return read_reply(without_call(message.content, me, message.calls_bot or name)) if is_meant else None
 
     def accept(self, channel_id: int) -> Offer | None:
-        """Takes the channel's offer up; gives it, or None where there is none any more."""
+        """Accepts and returns the channel's open offer. None: there is none any more."""
         return self._reply(channel_id, Ending.ACCEPTED, stays=True)
 
     def decline(self, channel_id: int) -> None:
@@ -225,7 +228,7 @@ class OpenOffers:
     # How it ends
 
     def end(self, channel: OfferChannel, ending: Ending, *, stays: bool = False) -> None:
-        """The open offer, if there is one, is over. stays: what was posted of it is left as it is."""
+        """Ends the open offer, if there is one. stays: its message is left as it is."""
         offer, channel.offer = channel.offer, None
         if offer is None:
             return
@@ -236,12 +239,12 @@ class OpenOffers:
         self._channels.changed(channel)
 
     def settle(self, channel_id: int, offer: Offer) -> None:
-        """Has an offer that was taken up say so."""
+        """Edits the message of an accepted offer to say so."""
         wire = self._wires.open(offer.guild_id, channel_id)
         self.spawn(self._finish(channel_id, wire.settle(offer.message_id or 0, offer.taken_up)))
 
     def remove(self, guild_id: int, channel_id: int, message_id: int) -> None:
-        """Has the message of an offer that is over deleted."""
+        """Deletes the message of an offer that has ended."""
         self.spawn(self._finish(channel_id, self._wires.open(guild_id, channel_id).delete(message_id)))
 
     async def _finish(self, channel_id: int, change: Awaitable[None]) -> None:
@@ -250,7 +253,7 @@ class OpenOffers:
         except PostError as error:
             log.warning("offer_left_behind", channel=channel_id, problem=error.problem, detail=str(error))
             if channel := self._channels.get(channel_id):
-                channel.shown = 0  # the next click on it has it removed
+                channel.shown = 0  # so that the next click on it removes it
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

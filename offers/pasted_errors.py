@@ -1,7 +1,7 @@
-"""Whether a message has an error message or a stack trace in it, as programs print them, in a code block or not.
+"""Detects error messages and stack traces of programs in a message, in a code block or not.
 
-What people write about errors ("I made an error", "what does exit code 1 mean?") has none. Each kind is looked for only
-where a word of it occurs, so that an ordinary message costs a few look-ups.
+Sentences about errors ("I made an error", "what does exit code 1 mean?") do not count. Each pattern is tried only if
+its key word occurs, so that an ordinary message costs a few look-ups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MARKS = r"[ \t>`|*]*+"
 
 
 def _lines(*ways: str) -> re.Pattern[str]:
-    """Any of these, line by line; around what is in a line, marks of quoting and code may stand."""
+    """A pattern that matches any of `ways`, line by line. Quote and code marks around a line's text are allowed."""
     around = (f"^{MARKS}{way[1:]}" if way.startswith("^") else way for way in ways)
     return re.compile("|".join(f"{way[:-1]}{MARKS}$" if way.endswith("$") else way for way in around), re.MULTILINE)
 
@@ -41,7 +41,7 @@ CERTAIN = (
     "could not find or load main class ",
     "process finished with exit code -",
 )
-"""Folded; each says by itself that it was printed by a program."""
+"""Case-folded phrases, each of which only a program prints."""
 LIKELY: Mapping[str, re.Pattern[str]] = {
     "error": _lines(
         r"^(?:error|ERROR|Error|fatal error|Fatal error|PHP Fatal error|Parse error|SyntaxError)(?:\[\w+\])?: +\S+ +\S",
@@ -106,11 +106,11 @@ LIKELY: Mapping[str, re.Pattern[str]] = {
     "sqlstate[": _lines(r"SQLSTATE\[\w{5}\]"),
     "ora-": _lines(r"\bORA-\d{5}: "),
 }
-"""By a folded word that has to be there: the ways, with their case, in which programs print it."""
+"""A case-folded key word that must occur -> pattern, with its case, of how programs print it."""
 
 
 def pastes_error(content: str) -> bool:
-    """Whether somebody pasted what a program printed when it failed. content: as posted."""
+    """Whether the message contains a program's error output. content: as posted."""
     content = content[:MAX_LENGTH]
     folded = content.casefold()
     if any(words in folded for words in CERTAIN):

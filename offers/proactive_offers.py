@@ -1,6 +1,6 @@
 """Proactive offers: tracks channels and checks every 5 s.
 
-One loop checks all channels. What a round costs depends on how many have something due, not on how many there are.
+One loop checks all channels. The cost of a round depends on how many are due, not on how many exist.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ log = structlog.get_logger()
 
 PULSE_SECONDS = 5.0
 NOT_READY, OVER_BUDGET = "not_ready", "over_budget"
-PASSING = (NOT_READY, OVER_BUDGET)  # why the bot may not speak for a while only
+PASSING = (NOT_READY, OVER_BUDGET)  # reasons that soon pass
 
 T = TypeVar("T")
 
 Answerable = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[bool]]
-"""(a question, what was said in the channel lately) -> whether the bot can answer it."""
+"""(a question, the channel's recent messages) -> whether the bot can answer it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffersStatus:
-    """How things stand with offers in a channel.
+    """Status of offers in a channel.
 
-    made_today, per_day: how many were made in the last 24 hours, and how many at most. is_open: one awaits an answer.
-    earliest: when the next can be made at the earliest (aware), None: now. may_speak: the bot may write there.
-    quiet_hours: when it makes none, in words; empty: no such hours.
+    made_today, per_day: how many were made in the last 24 hours, and the most that are allowed. is_open: an offer
+    awaits a reply. earliest: when the next can be made at the earliest (aware); None: now. may_speak: the bot may write
+    there. quiet_hours: in words; empty: none.
     """
 
     is_on: bool = True
@@ -54,25 +54,25 @@ class OffersStatus:
 
 
 class Wishes(Protocol):
-    """Where offers are wanted, which is a setting of places."""
+    """Settings of places that concern offers."""
 
     def wants_offers(self, channel_id: int) -> bool | None:
-        """None where it is not known."""
+        """Whether offers are on there. None: not known."""
 
     def has_judge(self, channel_id: int) -> bool:
-        """Whether a judge is asked first there."""
+        """Whether a model is asked there first if the bot can answer the question."""
 
     def is_blocked(self, channel_id: int, user_id: int) -> bool:
-        """Whether somebody is not answered there, whichever roles they have."""
+        """Whether somebody is among the blocked members there; roles are not looked at."""
 
     def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None: ...
 
 
 class ProactiveOffers:
-    """Is told what happens in the channels, and makes offers. offers: those that are open. wishes: where they are on.
+    """Tracks what happens in the channels, and makes offers. offers: the open ones. wishes: where they are on.
 
-    forbids: (guild id, channel id) -> why the bot may not speak there now, None where it may. still_stands: (mini-app,
-    channel id, about) -> whether what a note was about is still so. answerable: None to do without.
+    forbids: (guild id, channel id) -> why the bot may not speak there now; None: it may. still_stands: (mini-app id,
+    channel id, about) -> whether a note still applies. answerable: None: no model is asked before an offer.
     """
 
     def __init__(
@@ -97,13 +97,15 @@ class ProactiveOffers:
     # What happens in a channel
 
     def listens(self, channel_id: int) -> bool:
-        """Whether all that people say there is to be heard."""
+        """Whether offers are on there, so that it must be given all messages of people."""
         channel = self._channels.get(channel_id)
         return channel is not None and channel.is_on
 
     def follows(self, channel_id: int, guild_id: int, parent_id: int = 0, *, is_on: bool) -> bool:
-        """The same, as soon as somebody says something there. is_on: as is set for it; parent_id: of a thread, its
-        channel."""
+        """Updates the channel from its settings when a message comes, and returns is_on.
+
+        is_on: whether offers are on in its settings; parent_id: the channel of a thread; 0: no thread.
+        """
         channel = self._channels.get(channel_id)
         if channel is None and not is_on:
             return False
@@ -111,7 +113,7 @@ class ProactiveOffers:
         return is_on
 
     def _set(self, channel: OfferChannel, parent_id: int = 0, *, is_on: bool) -> None:
-        """Follows what is set: where offers are off nothing stays of what was heard."""
+        """Switches the channel on or off. Off drops its recent messages and notes."""
         channel.parent_id = channel.parent_id or parent_id
         if channel.is_on is is_on:
             return
@@ -119,14 +121,14 @@ class ProactiveOffers:
         if not is_on:
             self._offers.end(channel, Ending.NOT_HERE)
             channel.recent, channel.notes, channel.looks = RecentMessages(), [], []
-        if not (is_on and channel.parent_id):  # of a thread nothing is kept before something is heard there
+        if not (is_on and channel.parent_id):  # a thread is not stored before its first message
             self._channels.changed(channel)
 
     def heard(self, channel_id: int, message: MessageRecord) -> None:
-        """Somebody said something where offers are on."""
+        """Takes in a person's message in a channel where offers are on."""
         channel = self._channels.open(channel_id)
         self._offers.tick(channel)
-        if not self._offers.reply_of(channel_id, message):  # "no thanks" is no word on the question
+        if not self._offers.reply_of(channel_id, message):  # "no thanks" to an offer does not answer the question
             channel.recent.heard(message, self._channels.clock())
             self._plan_looks(channel, message)
 
@@ -134,13 +136,13 @@ class ProactiveOffers:
         for trigger in self._triggers:
             if at := _tried(trigger, trigger.looks, message):
                 channel.look_at(at, trigger.id)
-        if message.message_id == channel.channel_id:  # what opens a post is a question, however it is put
+        if message.message_id == channel.channel_id:  # the first message of a forum post counts as a question
             channel.look_at(message.timestamp + UNANSWERED)
         self._end_if_answered(channel)
         self._channels.plan(channel)
 
     def dealt_with(self, channel_id: int, message_id: int) -> None:
-        """Somebody whom we do not listen to has answered a message: another bot, or people in a thread."""
+        """Notes that a message was answered where it is not seen here: by another bot, or in a thread."""
         if channel := self._channels.get(channel_id):
             channel.recent.mark_answered(message_id)
             self._end_if_answered(channel)
@@ -150,7 +152,7 @@ class ProactiveOffers:
             self._offers.end(channel, Ending.OVERTAKEN)
 
     def answered(self, channel_id: int, guild_id: int, message: MessageRecord) -> None:
-        """We answer a message there."""
+        """Notes that the bot answers a message there."""
         channel = self._talk(channel_id, guild_id)
         channel.recent.mark_answered(message.message_id)
         if channel.offer and channel.offer.user_id == message.author_id:
@@ -159,17 +161,17 @@ class ProactiveOffers:
         self._channels.changed(channel)
 
     def clicked(self, channel_id: int, guild_id: int) -> None:
-        """Somebody answered a question of ours on its card."""
+        """Notes that somebody clicked an answer on one of the bot's cards."""
         self._channels.changed(self._talk(channel_id, guild_id))
 
     def toured(self, channel_id: int, guild_id: int) -> None:
-        """Somebody is shown the tour, which runs until nobody has done anything for the machine's timeout."""
+        """Notes that somebody is shown the tour, which ends after the session timeout without an interaction."""
         channel = self._talk(channel_id, guild_id)
         channel.machine.set_visual_guidance(True)
         self._channels.changed(channel)
 
     def _talk(self, channel_id: int, guild_id: int) -> OfferChannel:
-        """Somebody talks with us, which never waits for the machine."""
+        """Notes an interaction with the bot. The machine allows those at any time, also during a cooldown."""
         channel = self._channels.open(channel_id, guild_id)
         self._offers.tick(channel)
         if channel.machine.current_state is AgentStateV2.THINKING:
@@ -179,14 +181,14 @@ class ProactiveOffers:
         return channel
 
     def reacted(self, channel_id: int) -> None:
-        """Somebody reacted to one of our messages."""
+        """Notes that somebody reacted to one of the bot's messages."""
         if channel := self._channels.get(channel_id):
             self._offers.tick(channel)
             channel.machine.record_reaction()
             self._channels.changed(channel)
 
     def note(self, channel_id: int, note: Note) -> None:
-        """A mini-app wants to come back to something, which it may where offers are on."""
+        """Keeps a mini-app's follow-up, if offers are on there."""
         channel = self._channels.get(channel_id)
         if channel and channel.is_on:
             channel.note(note)
@@ -195,11 +197,9 @@ class ProactiveOffers:
     # Whether offers are wanted
 
     async def switch(self, channel_id: int, guild_id: int, *, on: bool, by: int = 0) -> bool:
-        """Has offers made in the channel and its threads, or no more. by: whose id.
+        """Switches offers on or off in the channel and its threads. by: id of the user who does.
 
-        Returns whether that changed anything.
-
-        Raises OSError where it could not be stored.
+        Returns whether that changed anything. Raises OSError if it could not be stored.
         """
         has_changed = self._switch(channel_id, guild_id, on=on, by=by)
         if not await self._channels.settled():
@@ -207,7 +207,7 @@ class ProactiveOffers:
         return has_changed
 
     def switch_off(self, channel_id: int, *, by: int = 0) -> bool:
-        """As switch, without waiting; of a thread, for its channel."""
+        """Switches offers off without waiting until that is stored. In a thread it does so for the thread's channel."""
         asked = self._channels.open(channel_id)
         return self._switch(asked.parent_id or channel_id, asked.guild_id, on=False, by=by)
 
@@ -241,7 +241,7 @@ class ProactiveOffers:
     # What is taken back
 
     def revised(self, channel_id: int, message: MessageRecord) -> bool:
-        """Follows an edit. What was offered is about the words that stand now. Returns whether it was about that."""
+        """Follows an edit: an open offer is then about the new words. Returns whether the message is its subject."""
         if (channel := self._channels.get(channel_id)) is None:
             return False
         channel.recent.revise(message)
@@ -264,11 +264,11 @@ class ProactiveOffers:
             self._drop_notes(channel, lambda note: note.source_id in message_ids)
             if channel.offer and channel.offer.subject_id in message_ids:
                 self._offers.end(channel, Ending.WITHDRAWN)
-            elif channel.offer and channel.offer.message_id in message_ids:  # somebody did not want it there
+            elif channel.offer and channel.offer.message_id in message_ids:  # somebody deleted the offer itself
                 self._offers.end(channel, Ending.DECLINED, stays=True)
 
     def forget(self, channel_id: int, author_id: int | None) -> None:
-        """Drops what one person said, or, with None, all; and what was to be offered about it."""
+        """Drops one person's messages and notes, or, with None, everybody's, and withdraws an open offer about them."""
         if channel := self._channels.get(channel_id):
             channel.recent.forget(author_id)
             self._drop_notes(channel, lambda note: author_id in (None, note.user_id))
@@ -276,17 +276,17 @@ class ProactiveOffers:
                 self._offers.end(channel, Ending.WITHDRAWN)
 
     def expire(self, channel_id: int, before: int) -> None:
-        """Drops notes that go back to messages with lower ids."""
+        """Drops notes whose source message has a lower id than `before`."""
         if channel := self._channels.get(channel_id):
             self._drop_notes(channel, lambda note: note.source_id < before)
 
     def leave(self, channel_id: int) -> None:
-        """The channel is gone with its threads, or we are."""
+        """Drops a channel and its threads, after it was deleted or the bot lost access."""
         for gone in (channel_id, *(thread.channel_id for thread in self._channels.threads_of(channel_id))):
             self._channels.drop(gone)
 
     def leave_guild(self, guild_id: int) -> None:
-        """We are not there any more."""
+        """Drops the channels of a guild that the bot has left."""
         for channel in self._channels.of_guild(guild_id):
             self._channels.drop(channel.channel_id)
 
@@ -306,24 +306,24 @@ class ProactiveOffers:
     # The checks
 
     async def keep(self) -> None:
-        """Checks every few seconds the channels where something is due. Until cancelled."""
+        """Checks the due channels every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(PULSE_SECONDS)
             self.pulse()
 
     def pulse(self) -> None:
-        """Checks the channels where something is due: offers are made, those that were ignored go."""
+        """Checks the due channels: makes offers, and ends those that were ignored."""
         now = self._channels.clock()
         for channel in self._channels.due(now):
             try:
                 self._check(channel, now)
             except Exception:
-                # The outermost edge of a check: the other channels are checked all the same.
+                # A fault in one channel must not keep the others from being checked.
                 log.exception("look_broken", channel=channel.channel_id)
                 self._channels.wake(channel, now + RETRY)
 
     def _renew(self, channel: OfferChannel) -> None:
-        """Follows what is set by now."""
+        """Updates the channel from the current settings."""
         is_on = self._wishes.wants_offers(channel.channel_id)
         if is_on is not None:
             self._set(channel, is_on=is_on)
@@ -349,12 +349,12 @@ class ProactiveOffers:
         self._channels.plan(channel)
 
     def _opportunity(self, channel: OfferChannel, now: datetime, due: Collection[str] = (ANY,)) -> Opportunity | None:
-        """The first opportunity of a trigger that is to look now; there may always be one among the notes."""
+        """The first opportunity that a due trigger finds. If there are notes, all triggers are asked."""
         asked = (t for t in self._triggers if channel.notes or ANY in due or t.id in due)
         return next((found for trigger in asked if (found := _tried(trigger, trigger.due, channel, now))), None)
 
     def _refusal(self, channel: OfferChannel, now: datetime) -> str | None:
-        """As of the channel; what is offered in its threads counts among a channel's offers of the day."""
+        """Why no offer may be made; None: one may be. Offers in threads count towards their channel's daily cap."""
         parent = self._channels.get(channel.parent_id)
         if parent and len(of_the_last_day(parent.made, now)) >= parent.limits.per_day:
             return "daily_cap"
@@ -376,12 +376,12 @@ class ProactiveOffers:
         self._offers.spawn(busily())
 
     async def _make(self, channel: OfferChannel, opportunity: Opportunity) -> None:
-        """Makes an offer, if it can be answered and nothing has come between."""
+        """Makes an offer, if the bot can answer it and it still applies after the model was asked."""
         subject = opportunity.subject
         if why := self._forbids(channel.guild_id, channel.channel_id):
             self._put_off(channel, opportunity, why)
             return
-        if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):  # since they were heard
+        if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):  # they may have been excluded since
             if subject:
                 channel.not_again(subject.message_id)
             self._put_off(channel, opportunity, "not_answered")
@@ -392,17 +392,17 @@ class ProactiveOffers:
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
         if judge and subject and not await judge(subject, channel.messages):
             channel.not_again(subject.message_id)
-            channel.look_at(self._channels.clock())  # there may be another opportunity behind it
+            channel.look_at(self._channels.clock())  # there may be another opportunity after this one
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")
             return
-        # It may have been answered or deleted since, or offers set off, while the judge thought about it.
+        # While the judge was asked, the message may have been answered or deleted, or offers switched off.
         self._offers.tick(channel)
         if self._wishes.wants_offers(channel.channel_id) is False:
             self._set(channel, is_on=False)
         now = self._channels.clock()
         current = self._opportunity(channel, now)
         why = self._refusal(channel, now) or self._forbids(channel.guild_id, channel.channel_id)
-        # Its words may have changed: they tell for how long nobody has answered.
+        # Not compared by its line and evidence, which say how long nobody has answered.
         is_same = current and (current.trigger, current.note) == (opportunity.trigger, opportunity.note)
         if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):
             why = "not_answered"
@@ -417,7 +417,7 @@ class ProactiveOffers:
 
 
 def _tried(trigger: Trigger, ask: Callable[..., T | None], *given: Any) -> T | None:
-    """What a trigger's method gives; None where it raises: one that is broken must not take the others with it."""
+    """Calls a trigger's method. None if it raises: a broken trigger must not stop the others."""
     try:
         return ask(*given)
     except Exception:

@@ -1,9 +1,9 @@
 """Questions that anybody could answer: what is one, whether two are the same, and which later message answers it.
 
-A question without a question mark counts where it asks for anybody who knows. Only common English words are known; in
-another language the mark, the length and the shared words count. Whoever offers help after somebody has answered is a
-nuisance: where it is unclear, a message counts as an answer. So does anything that anybody else says to nobody in
-particular, a question back too.
+Without a question mark a question counts if it asks for anybody who knows. Only common English words are known; in
+other languages the question mark, the length and the shared words decide. An offer after somebody has answered is a
+nuisance, so in doubt a message counts as an answer. So does anything that somebody else says to nobody in particular,
+even a question.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from understanding.names import called_by_name
 from understanding.wording import TOO_COMMON, words_of
 
 MIN_WORDS = 4
-MIN_SHARED = 2  # words that carry meaning; with fewer, the questions have to be the same word by word
+MIN_SHARED = 2  # uncommon words; questions with fewer count as the same only if they are equal word by word
 ALIKE = 85.0  # of 100; measured on the logs of the decision examples
 GREETED = r"\W*(?:(?:hi|hey|hello|yo|so|ok|okay|guys|all|everyone|everybody|folks|there|um|sorry)\W+)*"
 ANYBODY = re.compile(
@@ -37,15 +37,15 @@ OF_PEOPLE = re.compile(
     r"|(?:(?:is|are|does)\W+)?any(?:one|body)\W+(?:here\W*$|(?:else|around|up|on|online|wants?|wanna|alive|down|free)\b))",
     re.IGNORECASE,
 )
-"""A question about those who are there: "how are you all?", "anyone up for a game?", "are we still on for tonight?"."""
+"""A question about the people present: "how are you all?", "anyone up for a game?", "are we still on for tonight?"."""
 TAG = re.compile(
     r"[,.!\s](?:right|no|eh|huh|ok|okay|yeah|yes|lol|lmao|haha|innit|you know|y'?know|am i right|get it"
     r"|(?:is|isn't|are|aren't|was|wasn't|do|don't|does|doesn't|did|didn't|can|can't|won't|ain't)"
     r"\W+(?:it|they|he|she|we|you|that))\W*$",
     re.IGNORECASE,
 )
-"""At the end of what is said rather than asked: "..., right?", "..., isn't it?"."""
-MAX_TAG = 40  # characters at the end of a text, its marks included
+"""A question tag at the end of a statement: "..., right?", "..., isn't it?"."""
+MAX_TAG = 40  # characters at the end of a text, with punctuation
 RHETORICAL = re.compile(
     r"\b(?:who (?:cares|knows|knew)|guess what|you know what|what a|how dare|why bother"
     r"|what (?:could|can) (?:possibly )?go wrong|(?:is|are) (?:this|you|he|she|they) (?:serious|kidding|joking)"
@@ -59,7 +59,7 @@ AROUND_NUDGES = NUDGES | frozenset(
 )
 MAX_NUDGE_LENGTH = 80  # characters
 
-MAX_SETTLING_LENGTH = 200  # characters: whoever writes more goes on telling
+MAX_SETTLING_LENGTH = 200  # characters: a longer message goes on with the problem
 SETTLING = re.compile(
     r"\b(?:nvm|never ?mind|forget (?:about )?it|solved|fixed|sorted|resolved|found (?:it|out|the)|figured|got it"
     r"|(?:works|working|worked) now|(?:it|that|this) (?:works|worked|did it|helped)|all good|my bad)\b"
@@ -77,13 +77,13 @@ MARKED = re.compile(
 
 
 def is_to_nobody(message: MessageRecord) -> bool:
-    """Said to nobody in particular, as far as it shows by itself: no mention, no reply, no command of a bot."""
+    """Whether it is addressed to nobody in particular, by itself: no mention, no reply, no bot command."""
     is_to_somebody = message.mentions_group or message.named or replies_elsewhere(message)
     return not (is_to_somebody or message.wording.is_command)
 
 
 def is_question(message: MessageRecord) -> bool:
-    """A question that wants an answer from whoever has one: of 4 words or more, neither small talk nor rhetorical."""
+    """Whether it is a question to anybody, of 4 words or more, and neither small talk nor rhetorical."""
     content, wording = message.content.replace("’", "'"), message.wording
     if wording.count < MIN_WORDS or not (wording.asks or ANYBODY.match(content)):
         return False
@@ -93,7 +93,7 @@ def is_question(message: MessageRecord) -> bool:
 
 
 def asks_again(message: MessageRecord) -> bool:
-    """Whether it is no question itself, and asks for an answer to one: "anyone?", "any ideas?", "bump"."""
+    """Whether it only asks again for an answer to an earlier question: "anyone?", "any ideas?", "bump"."""
     return _nudges(message) and is_to_nobody(message)
 
 
@@ -104,7 +104,7 @@ def _nudges(message: MessageRecord) -> bool:
 
 
 def is_same_question(one: str, other: str) -> bool:
-    """Whether two texts ask the same: nearly the same words, or those of one among those of the other."""
+    """Whether two texts ask the same: nearly the same words, or one has all the words of the other."""
     words, others = words_of(one), words_of(other)
     if words == others:
         return True
@@ -115,13 +115,13 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def answered_by(message: MessageRecord, earlier: Sequence[MessageRecord], present: Iterable[MessageRecord]) -> set[int]:
-    """Ids of those of the earlier messages that this one answers. present: messages of those it may call by name."""
+    """Ids of the earlier messages that this one answers. present: messages whose authors it may call by name."""
     own = {m.message_id for m in earlier if m.author_id == message.author_id}
     found = own if own and settles(message.content) else set()
     if len(own) == len(earlier):
         return found
     to = (message.named if "<@" in message.content else message.addressed) | called(message, present)
-    # A group may have the asker in it.
+    # A mentioned role or "@everyone" may include the asker.
     is_to_nobody = message.mentions_group or not (to or replies_elsewhere(message))
     others = (m for m in earlier if m.author_id != message.author_id)
     return found | {
@@ -130,21 +130,21 @@ def answered_by(message: MessageRecord, earlier: Sequence[MessageRecord], presen
 
 
 def called(message: MessageRecord, present: Iterable[MessageRecord]) -> frozenset[int]:
-    """Whom of the authors of these it calls by name. Who is not to be read has none."""
+    """Ids of the authors of `present` whom it calls by name. Authors whose text may not be read are left out."""
     if not message.calls:
         return frozenset()
     return called_by_name(message, {other.author_id: other.author for other in present if other.content})
 
 
 def replies_elsewhere(message: MessageRecord) -> bool:
-    """A reply to anything but the author's own words."""
+    """Whether it is a reply to somebody else's message."""
     return message.reply_to_id is not None and message.reply_to_author_id != message.author_id
 
 
 def settles(content: str) -> bool:
-    """Whether who asked before says by this that no answer is needed: "nvm", "found it", "thanks, works now".
+    """Whether the asker says that no answer is needed any more: "nvm", "found it", "thanks, works now".
 
-    A thanks in a message that asks, or in advance, is a courtesy.
+    Thanks in a message that asks something, or thanks in advance, are only polite.
     """
     if len(content) > MAX_SETTLING_LENGTH or HINT.search(content.casefold()) is None:
         return False
@@ -157,5 +157,5 @@ def settles(content: str) -> bool:
 
 
 def is_marked_solved(content: str) -> bool:
-    """Whether a message was edited to say so: "[SOLVED] ...", "... EDIT: found it"."""
+    """Whether an edited message says that it is solved: "[SOLVED] ...", "... EDIT: found it"."""
     return MARKED.search(content) is not None

@@ -15,18 +15,18 @@ from state.optout import without_quote
 
 MAX_MESSAGES = 50
 MAX_AGE = timedelta(hours=1)
-MAX_AHEAD = timedelta(minutes=10)  # that clocks may differ
-MAX_CHARACTERS = 2_000  # of a message that are kept
+MAX_AHEAD = timedelta(minutes=10)  # clocks may differ by that much
+MAX_CHARACTERS = 2_000  # kept of a message
 
-GAPS, MIN_GAPS = 5, 2  # the last ones, of which the median is taken; fewer tell nothing
+GAPS, MIN_GAPS = 5, 2  # the median is taken of the last 5; fewer than 2 say nothing
 FAST_GAP_SECONDS, FAST_AGE = 20.0, timedelta(seconds=60)
 
 
 class RecentMessages:
-    """The last 50 messages of people in a channel where offers are on, of the last hour. Mutable; times are aware.
+    """The last 50 messages of people in a channel where offers are on, at most an hour old. Mutable; times are aware.
 
-    messages: oldest first, without what they quote and clipped to 2,000 characters. answered: the ids of those that
-    somebody, or we, have answered; they stay so when the answer is edited or deleted, since nobody can unread it.
+    messages: oldest first, without quotes and clipped to 2,000 characters. answered: ids of the messages that somebody
+    or the bot has answered; they stay in it when the answer is edited or deleted, since it was read.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RecentMessages:
         self.answered: frozenset[int] = NOBODY
 
     def heard(self, message: MessageRecord, now: datetime) -> None:
-        """Adds a person's message where its time puts it: it may come late. A known one is revised."""
+        """Adds a person's message in the order of time, since it may come late. A known one is updated."""
         if self._place_of(message.message_id) is not None:
             self.revise(message)
         else:
@@ -46,13 +46,13 @@ class RecentMessages:
         self.expire(now)
 
     def mark_answered(self, message_id: int) -> None:
-        """Notes that we have answered it, and by this what its author had said before. Unknown ids change nothing."""
+        """Marks a message and its author's earlier ones as answered. Unknown ids change nothing."""
         if (place := self._place_of(message_id)) is not None:
             author_id = self.messages[place].author_id
             self.answered |= {m.message_id for m in self.messages[: place + 1] if m.author_id == author_id}
 
     def revise(self, message: MessageRecord) -> None:
-        """Follows an edit; of a message that is not kept nothing changes."""
+        """Follows an edit. Unknown messages are ignored."""
         if (place := self._place_of(message.message_id)) is None:
             return
         self.messages[place] = as_kept(message)
@@ -65,13 +65,13 @@ class RecentMessages:
         self._keep([m for m in self.messages if m.message_id not in message_ids])
 
     def forget(self, author_id: int | None = None) -> None:
-        """Drops all that one person said, or everything. What it answered stays answered."""
+        """Drops one person's messages, or, with None, all. Messages that they answered stay answered."""
         self._keep([m for m in self.messages if author_id not in (None, m.author_id)])
 
     def expire(self, now: datetime) -> None:
         """Drops messages older than an hour, and the oldest beyond 50.
 
-        Also drops messages dated in the future: the clock was set back since, and does not tell how old they are.
+        Also drops messages dated in the future: the clock was set back since, so that their age is unknown.
         """
         if self.messages and self.messages[-1].timestamp > now + MAX_AHEAD:
             self._keep([m for m in self.messages if m.timestamp <= now + MAX_AHEAD])
@@ -84,7 +84,7 @@ class RecentMessages:
         self.answered &= {m.message_id for m in messages}
 
     def _mark_answered_by(self, place: int) -> None:
-        """Marks what the message at a place answers."""
+        """Marks the earlier messages that the message at this index answers."""
         waiting = [m for m in self.messages[:place] if m.message_id not in self.answered]
         if waiting:
             self.answered |= answered_by(self.messages[place], waiting, self.messages)
@@ -98,7 +98,7 @@ def _order(message: MessageRecord) -> tuple[datetime, int]:
 
 
 def as_kept(message: MessageRecord) -> MessageRecord:
-    """Without what it quotes, and clipped."""
+    """The message without its quote, clipped to MAX_CHARACTERS."""
     if message.reply_to_author or message.reply_to_text:
         message = without_quote(message)
     if max(len(message.content), len(message.readable)) <= MAX_CHARACTERS:
@@ -108,9 +108,9 @@ def as_kept(message: MessageRecord) -> MessageRecord:
 
 
 def is_fast_exchange(messages: Sequence[MessageRecord], now: datetime) -> bool:
-    """Whether people are in the middle of one: the last message under 60 s ago, the median of the gaps under 20 s.
+    """Whether people are talking quickly: the last message under 60 s ago, the median of the gaps under 20 s.
 
-    A last message from the future, as after a step of the clock, is one of just now.
+    A last message dated in the future, as after a step of the clock, counts as one of just now.
     """
     if not messages or now - messages[-1].timestamp >= FAST_AGE:
         return False

@@ -1,7 +1,7 @@
-"""Triggers of offers: what to wait for in a channel, and when it is due.
+"""Triggers of offers: what each waits for in a channel, and when it is due.
 
-Each is without memory. It reads what is kept of the channel, and tells what an offer can be made about now: never a
-message that was answered, is gone or has no words.
+Triggers are stateless. Each reads the channel's recent messages and notes, and returns what an offer can be made about
+now: never a message that was answered or deleted, or has no text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from state.message import MessageRecord
 
 UNANSWERED = timedelta(seconds=90)
 UNANSWERED_AGAIN = timedelta(seconds=30)
-FRESH = timedelta(minutes=15)  # later nobody waits for an answer any more
-TALKING = timedelta(minutes=30)  # in which others have spoken before a question
-ASKED_APART = timedelta(seconds=30)  # sooner it is one asking, posted twice or put right
+FRESH = timedelta(minutes=15)  # after that nobody waits for an answer any more
+TALKING = timedelta(minutes=30)  # before a question; in that time somebody else must have spoken
+ASKED_APART = timedelta(seconds=30)  # sooner it is one question, posted twice or corrected
 ASKED_WITHIN = timedelta(hours=1)
 NOTE_FRESH = timedelta(hours=24)
 
@@ -33,16 +33,16 @@ class Trigger(Protocol):
     def id(self) -> str: ...
 
     def looks(self, message: MessageRecord) -> datetime | None:
-        """When to look at the channel because of this message; None: no need."""
+        """When to check the channel because of this message. None: no need."""
 
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
-        """What there is to offer now; None: nothing. Changes nothing."""
+        """What an offer can be made about now; None: nothing. Has no side effects."""
 
 
 class AskedAgain:
-    """Somebody asks a second time within the hour, and both questions have had no answer, the second for 30 s.
+    """A question that somebody asked twice within an hour, both times without an answer, the second for 30 s.
 
-    A bare "anyone?" asks again, too; the subject is then the question before it.
+    A bare "anyone?" is a second time, too; the subject is then the question before it.
     """
 
     id = "asked_again"
@@ -70,7 +70,7 @@ class AskedAgain:
 
 
 class PastedError:
-    """An error message or a stack trace that somebody pasted, and nobody has answered for 90 s."""
+    """A pasted error message or stack trace that nobody has answered for 90 s."""
 
     id = "pasted_error"
 
@@ -91,8 +91,8 @@ class PastedError:
 class UnansweredQuestion:
     """A question to nobody in particular that nobody has answered for 90 s, in a channel where people were talking.
 
-    They were where anybody else has spoken in the 30 minutes before it. What opens a post of a forum is a question to
-    the room, however it is put; it has the post's id.
+    People were talking if somebody else spoke in the 30 minutes before it. The first message of a forum post, whose id
+    is the post's, counts as a question to everybody, even if it is none.
     """
 
     id = "unanswered_question"
@@ -120,11 +120,11 @@ class UnansweredQuestion:
 
 
 class FollowUpNote:
-    """A note of a mini-app whose time has come, for 24 hours."""
+    """A mini-app's note that is due, until 24 hours later."""
 
     id = "follow_up_note"
 
-    def looks(self, message: MessageRecord) -> datetime | None:  # noqa: ARG002 - no message brings it about
+    def looks(self, message: MessageRecord) -> datetime | None:  # noqa: ARG002 - no message triggers it
         return None
 
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
@@ -137,11 +137,11 @@ class FollowUpNote:
 
 
 TRIGGERS: tuple[Trigger, ...] = (AskedAgain(), PastedError(), UnansweredQuestion(), FollowUpNote())
-"""The most certain first."""
+"""In the order in which they are asked, the most certain first."""
 
 
 def _waiting(channel: OfferChannel, now: datetime, wait: timedelta) -> Iterator[MessageRecord]:
-    """Messages that call nobody, have waited for so long for an answer, and are fresh; newest first."""
+    """Messages without an answer for `wait`, at most 15 minutes old, that call nobody by name; newest first."""
     start, end = now - FRESH, now - wait
     return (m for m in channel.unanswered if start <= m.timestamp <= end and not called(m, channel.messages))
 
