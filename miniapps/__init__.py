@@ -1,1 +1,1 @@
-"""Structured flows beside the free conversation: each a mini-app that asks, understands the answer, and acts."""
+"""Mini-apps: structured flows beside the free conversation, which ask, understand the answer, and act."""

@@ -1,6 +1,6 @@
-"""What a mini-app is: what it is given, what it gives back, and what it is told.
+"""The interface of a mini-app: its methods, the context it is given, and its response.
 
-The names and the forms are those of the document "Conversation State Manager".
+Names and formats are those of the document "Conversation State Manager".
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ MAX_FOLLOW_UP = 200  # characters of each text
 SOONEST, LATEST = timedelta(minutes=10), timedelta(days=3)
 
 running: ContextVar[str] = ContextVar("running", default="a mini-app")
-"""The id of the mini-app whose turn it is, by which errors of its responses name it."""
+"""Id of the mini-app whose turn it is; errors in its responses name it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What a mini-app wants to come back to, once, where offers are on.
+    """A follow-up that a mini-app asks to be offered once later, where offers are on.
 
-    text: the one short line that is offered; query: what a Yes to it means, as if the user had said it to the mini-app;
-    after: how long from now, 10 minutes to 3 days; about: by which the mini-app knows what it is about (still_stands).
-    Each text has up to 200 characters. Raises ConversationStateError for anything else, and for a text or query in
-    which nothing is visible.
+    text: the line of the offer; query: what the mini-app is given as the user's words if they accept; after: how long
+    from now, 10 minutes to 3 days; about: the mini-app's own key for its subject, passed to still_stands. Each string
+    has up to 200 characters. Raises ConversationStateError for anything else, and for a blank text or query.
     """
 
     text: str
@@ -62,10 +61,10 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True, init=False)
 class MiniAppResponse:
-    """What a mini-app says, and what it awaits from then on.
+    """A mini-app's answer, and what it awaits from then on.
 
-    conversation_state: as it was given, an old focus_state in the new form. ask: what it asks for, read. soft_context:
-    that within conversation_state, and over it the one given by itself. follow_up: what it wants to come back to.
+    conversation_state: as given; an old focus_state in the new form. ask: what it asks for, parsed from that.
+    soft_context: that in conversation_state, updated with the soft_context argument. follow_up: to be offered later.
     """
 
     message: str
@@ -83,11 +82,11 @@ class MiniAppResponse:
         *,
         follow_up: FollowUp | None = None,
     ) -> None:
-        """focus_state is the old form, and deprecated.
+        """focus_state: the old form of conversation_state, deprecated.
 
-        Raises ValueError for a message without visible text, and ConversationStateError, which is one, for a state that
-        cannot be awaited, for a soft context of more than 20 keys or 200 characters in one, for values in either that
-        JSON has no form for, and for a follow-up that is none.
+        Raises ValueError for a message without visible text, and its subclass ConversationStateError for an invalid
+        conversation_state, for a soft context of more than 20 keys or with more than 200 characters in one, for values
+        that cannot be JSON, and for a follow_up that is no FollowUp.
         """
         app = running.get()
         if not isinstance(message, str) or is_blank(message):
@@ -123,10 +122,10 @@ def _refused(why: str) -> ConversationStateError:
 class MiniAppContext:
     """One message for a mini-app. text: the user's own words, or the label of what they clicked; now: aware.
 
-    focus_resolution: how the message resolves what the mini-app had asked, with the document's keys: `type`,
-    `selection_index` (from 1), `selected_option`, `metadata_type`, `content`, `target_item_id`, `confirmed`; None for a
-    message that resolves nothing. source_handler and asked: the `source_handler` and the `context` of that question.
-    about: that of the follow-up which the user has just taken up, its query being the text; else empty.
+    focus_resolution: how the message answers the mini-app's question, with the document's keys: `type`,
+    `selection_index` (from 1), `selected_option`, `metadata_type`, `content`, `target_item_id`, `confirmed`; None: it
+    answers none. source_handler and asked: the `source_handler` and the `context` of that question.
+    about: if the user has just accepted a follow-up, its `about`, and text is its query; else empty.
     """
 
     text: str
@@ -145,8 +144,8 @@ class MiniAppContext:
 class MiniApp(ABC):
     """A structured flow beside the free conversation.
 
-    id: lower case letters, digits and underscores, not "agent"; it begins the source_handler of what is asked.
-    threshold: what `wants` must reach for a message to come here.
+    id: lower case letters, digits and underscores, not "agent"; the source_handler of its questions begins with it.
+    threshold: the score of `wants` from which on it gets a message.
     """
 
     id: ClassVar[str]
@@ -154,32 +153,35 @@ class MiniApp(ABC):
 
     @abstractmethod
     def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:
-        """How sure it is, from 0 to 1, that a message is meant for it. Lexical: asked of every message to answer."""
+        """Score from 0 to 1 of how sure it is that a message is meant for it.
+
+        Called for every message to answer: look at the words only.
+        """
 
     @abstractmethod
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
-        """Takes a turn. It has 10 s; what it raises the user never sees, nor what it says beyond 12,000 characters."""
+        """Takes a turn, within 10 s. Errors are not shown to the user; a message is cut at 12,000 characters."""
 
     def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:  # noqa: ARG002 - of most it always does
-        """Whether what a follow-up was about is still so; asked before it is offered."""
+        """Whether a follow-up still applies; asked before it is offered."""
         return True
 
     def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002 - most keep nothing
-        """Whose words it keeps there: the authors' ids, by the ids of the messages in which they said them."""
+        """The messages whose words it keeps there: message id -> author id."""
         return {}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing
-        """Drops what one person said there, or, with None, everybody."""
+        """Drops what one person said there; None: what everybody said."""
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:  # noqa: B027 - most keep nothing
         """Drops what these messages said: they were deleted in Discord."""
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:  # noqa: B027 - most keep nothing
-        """Drops what messages said whose ids are below this one: they are older than anything is kept."""
+        """Drops what messages with lower ids said: they are older than the retention time."""
 
     def stored(self, chat_guid: ChatGuid) -> JsonValue | None:  # noqa: ARG002 - most keep nothing
-        """What it keeps of a channel, for restore() after a restart; None where it keeps nothing. Asked often."""
+        """What it keeps of a channel, for restore() after a restart; None: nothing. Called often."""
         return None
 
     def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:  # noqa: B027 - most keep nothing
-        """Takes back what stored() gave, perhaps that of an older version. What it raises is logged."""
+        """Restores what stored() returned, perhaps in an older version. Errors are logged."""

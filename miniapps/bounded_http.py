@@ -1,4 +1,4 @@
-"""How geopy speaks HTTP here: no answer is read beyond a bound, whatever the server sends."""
+"""HTTP adapter for geopy that limits the size of a response."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from geopy.exc import GeocoderParseError, GeocoderServiceError  # type: ignore[i
 
 
 class BoundedAdapter(AioHTTPAdapter):  # type: ignore[misc]
-    """Reads answers of so many bytes at most, unpacked."""
+    """Reads responses of at most max_bytes, counted after decompression."""
 
     def __init__(self, max_bytes: int, **how: Any) -> None:
         super().__init__(**how)
         self._max_bytes = max_bytes
 
     async def get_json(self, url: str, *, timeout: float, headers: dict[str, str]) -> Any:  # noqa: ASYNC109 - geopy's
-        """The answer as JSON. Raises GeocoderServiceError where there is none, or it is too long or no JSON."""
+        """The response as JSON. Raises GeocoderServiceError if there is none, or it is too long or no JSON."""
         limit = ClientTimeout(total=timeout)
         try:
             async with self.session.get(url, timeout=limit, headers=headers) as response:
@@ -31,6 +31,6 @@ class BoundedAdapter(AioHTTPAdapter):  # type: ignore[misc]
                         raise GeocoderServiceError(f"an answer of more than {self._max_bytes} bytes")
             return json.loads(bytes(body))
         except (ClientError, OSError) as error:
-            raise GeocoderServiceError(type(error).__name__) from error  # its text may have the query
+            raise GeocoderServiceError(type(error).__name__) from error  # the error's text may contain the query
         except (ValueError, RecursionError) as error:
             raise GeocoderParseError(f"no JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""Which mini-app takes a turn, and that one which misbehaves costs its user one sentence and nobody else anything."""
+"""Picks the mini-app for a turn, and isolates faults: its user reads one sentence, nobody else notices."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ GROUP = "parley.miniapps"
 TIMEOUT_SECONDS = 10.0
 MAX_ABANDONED = 5  # turns of one mini-app that swallowed their cancellation and still run
 MAX_MESSAGE = 12_000  # characters: six messages of Discord's, as much as the agent says
-ID = re.compile(r"(?!agent$)[a-z][a-z0-9_]{0,39}")  # what asks under the name "agent" is no mini-app
+ID = re.compile(r"(?!agent$)[a-z][a-z0-9_]{0,39}")  # "agent" names the agent's own questions
 
-# What a mini-app may raise where nobody awaits it: there a cancellation is its own, and sys.exit() would end the bot.
+# What is caught around a mini-app's plain methods: a CancelledError there is its own, and sys.exit() would end the bot.
 FAULTS = (Exception, SystemExit, asyncio.CancelledError)
 
 BROKEN = "Something went wrong there on my side. Please try it again."
@@ -35,16 +35,16 @@ UNKNOWN = "What asked you that is no longer here, so I cannot go on with it."
 
 @dataclass(frozen=True, slots=True)
 class MiniAppFailure:
-    """A mini-app could not answer. sentence: for the user; the details are in the log."""
+    """Result of a mini-app that could not answer. sentence: for the user; the details are in the log."""
 
     miniapp_id: str
     sentence: str
 
 
 class MiniAppRouter:
-    """The mini-apps in their order; of two with one id the first counts, and the other is logged and left out.
+    """The mini-apps in their order. Of two with the same id the first counts; the other is logged and left out.
 
-    on_change: told the channel where a mini-app's turn has ended, however it did, or all were told to drop something.
+    on_change: called with the channel's id after each turn, failed ones too, and after each forget, retract and expire.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class MiniAppRouter:
                 log.error("miniapp_left_out", miniapp=app.id, why="another one has this id")
 
     def pick(self, text: str, soft_context: Mapping[str, Any]) -> str | None:
-        """The id of the mini-app that wants a text most, of those that reach their threshold; the first of equals."""
+        """Id of the mini-app with the highest score among those at their threshold or over; the first of equals."""
         wanted: dict[str, float] = {}
         for app in self._apps.values():
             try:
@@ -83,11 +83,11 @@ class MiniAppRouter:
         focus_resolution: Mapping[str, Any] | None = None,
         force_miniapp_id: str | None = None,
     ) -> MiniAppResponse | MiniAppFailure | None:
-        """What the forced mini-app answers, else the one that wants the text; None where none does.
+        """The answer of force_miniapp_id, else of the mini-app that wants the text. None: none wants it.
 
-        Whatever a mini-app raises, returns or waits for, this returns in time: one that swallows its cancellation goes
-        on by itself, and while five such turns do it gets no other. One that blocks the event loop cannot be helped.
-        Being cancelled cancels the mini-app. A message of more than 12,000 characters is cut, and says so.
+        Returns within the timeout whatever a mini-app raises, returns or waits for, unless it blocks the event loop. A
+        turn that swallows its cancellation is abandoned and goes on in the background; a mini-app with five such turns
+        gets no other. Cancelling this cancels the mini-app. A message over 12,000 characters is cut, and says so.
         """
         if focus_resolution is not None:
             context = replace(context, focus_resolution=focus_resolution)
@@ -102,12 +102,12 @@ class MiniAppRouter:
         if [*self._abandoned.values()].count(app.id) >= MAX_ABANDONED:
             return _failure(app.id, LATE, "too many turns of it go on uncancelled")
         task = asyncio.create_task(_handled(app, context))
-        task.add_done_callback(lambda _task: self._on_change(context.chat_guid))  # that of an abandoned one, too
+        task.add_done_callback(lambda _task: self._on_change(context.chat_guid))  # also after an abandoned turn
         try:
             await asyncio.wait({task}, timeout=self._timeout)
         finally:
             if not task.done():
-                self._abandoned[task] = app.id  # the event loop itself keeps no task alive
+                self._abandoned[task] = app.id  # the event loop holds only weak references to tasks
                 task.add_done_callback(self._ended)
                 task.cancel()
         if not task.done():
@@ -124,7 +124,7 @@ class MiniAppRouter:
             log.warning("miniapp_failed_late", miniapp=miniapp_id, exc_info=error)
 
     def still_stands(self, miniapp_id: str, chat_guid: ChatGuid, about: str) -> bool:
-        """Whether what a follow-up was about is still so: not if the mini-app is gone, or raises, which is logged."""
+        """Whether a follow-up still applies. False if the mini-app is gone, or raises, which is logged."""
         try:
             return miniapp_id in self._apps and bool(self._apps[miniapp_id].still_stands(chat_guid, about))
         except FAULTS:
@@ -132,7 +132,7 @@ class MiniAppRouter:
             return False
 
     def said(self, miniapp_id: str, chat_guid: ChatGuid) -> Mapping[int, int]:
-        """Whose words a mini-app keeps there, as of MiniApp.said; nothing if it is gone, or raises, which is logged."""
+        """MiniApp.said of a mini-app. Empty if it is gone, or raises, which is logged."""
         try:
             return dict(self._apps[miniapp_id].said(chat_guid)) if miniapp_id in self._apps else {}
         except FAULTS:
@@ -140,15 +140,15 @@ class MiniAppRouter:
             return {}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
-        """Has all drop what one person, or with None everybody, said there."""
+        """Makes all mini-apps drop what one person said there; None: what everybody said."""
         self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
-        """Has all drop what messages said that were deleted."""
+        """Makes all mini-apps drop what deleted messages said."""
         self._have_all(chat_guid, "retract", lambda app: app.retract(chat_guid, message_ids))
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:
-        """Has all drop what messages said whose ids are below this one."""
+        """Makes all mini-apps drop what messages with lower ids said."""
         self._have_all(chat_guid, "expire", lambda app: app.expire(chat_guid, before))
 
     def _have_all(self, chat_guid: ChatGuid, what: str, drop: Callable[[MiniApp], None]) -> None:
@@ -160,11 +160,11 @@ class MiniAppRouter:
         self._on_change(chat_guid)
 
     def stored(self, chat_guid: ChatGuid) -> dict[str, JsonValue]:
-        """What the mini-apps keep of a channel, by their ids; what is no JSON is logged and left out."""
+        """What each mini-app keeps of a channel: its id -> JSON. Anything else is logged and left out."""
         kept: dict[str, JsonValue] = {}
         for app in self._apps.values():
             try:
-                # A copy: what the mini-app has may change while it is being written.
+                # A copy, since the mini-app may change its own data while it is being written.
                 if (stored := as_json(app.stored(chat_guid))) is not None:
                     kept[app.id] = stored
             except FAULTS:
@@ -172,7 +172,7 @@ class MiniAppRouter:
         return kept
 
     def restore(self, chat_guid: ChatGuid, stored: Mapping[str, JsonValue]) -> None:
-        """Gives each of them back what is stored of it; what is stored of others is dropped."""
+        """Restores each mini-app from what is stored of it. Data of unknown mini-apps is dropped."""
         for app in (app for app in self._apps.values() if app.id in stored):
             try:
                 app.restore(chat_guid, stored[app.id])
@@ -183,8 +183,8 @@ class MiniAppRouter:
 def discover() -> list[MiniApp]:
     """The mini-apps of installed packages: entry points of the group `parley.miniapps`.
 
-    Each names a class to be made without arguments, or a function that makes a mini-app. What cannot be loaded, is none
-    or has no usable id is logged with its name and left out.
+    Each names a class without required arguments, or a function that returns a mini-app. Entries that cannot be loaded,
+    are no mini-app or have no valid id are logged with their name and left out.
     """
     apps: list[MiniApp] = []
     for entry in entry_points(group=GROUP):
@@ -201,13 +201,13 @@ def discover() -> list[MiniApp]:
 
 
 async def _handled(app: MiniApp, context: MiniAppContext) -> MiniAppResponse:
-    """In a task of its own, where `running` is this mini-app alone."""
+    """Runs one turn and checks its response. Needs a task of its own, since it sets `running`."""
     running.set(app.id)
     try:
         response: object = await app.handle(context)
-    except SystemExit as error:  # which a task passes on to the event loop
+    except SystemExit as error:  # a task would raise it in the event loop
         raise RuntimeError(f"{app.id} called sys.exit()") from error
-    # A subclass may skip `__init__`, and then has not all its fields.
+    # A subclass may skip `__init__` and lack fields.
     if not isinstance(response, MiniAppResponse) or not all(hasattr(response, f.name) for f in fields(MiniAppResponse)):
         raise TypeError(f"{app.id} returned {type(response).__name__}, not a MiniAppResponse")
     if length(response.message) <= MAX_MESSAGE:

@@ -1,7 +1,7 @@
-"""What people tell the trip planner to do, read from the words alone.
+"""Parses the commands of the trip planner from a message's words.
 
-A command that names the trip stands by itself. One that could as well be about anything ("add ...", "show the list")
-counts only while the conversation is about a trip, or where it names a place that the sample knows.
+A command that names the trip always counts. One that could be about anything ("add ...", "show the list") counts only
+while the conversation is about a trip, or if it names a place of the sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from miniapps.venues import is_chain, is_known, is_name
 
 ID = "trip_planner"
-MAX_COMMAND = 500  # characters; whatever is longer is conversation
+MAX_COMMAND = 500  # characters; a longer text is conversation
 NAMES_TRIP, IN_CONTEXT, NAMES_PLACE, BARE_NAME = 0.95, 0.8, 0.7, 0.6
 
 
@@ -42,7 +42,7 @@ class LastAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to do. name: of the trip or the venue, in the user's words; is_clear: it names the trip."""
+    """A parsed command. name: of the trip or the venue, in the user's words; is_clear: whether it names the trip."""
 
     kind: CommandKind
     is_clear: bool
@@ -61,7 +61,7 @@ NAME = r"(?P<name>\S.*?)"
 SO_FAR = r"(?:\s+(?:so\s+far|now|again))?"
 NEW_TRIP = r"(?:(?:a|an|another|our|my|us|me)\s+)*(?:new\s+)?trip"
 
-# Behind "call the trip": "off", "a success"; "you liked most", a clause; "insurance", whom one rings up.
+# No name after "call the trip": "off", "a success"; a clause ("you liked most"); somebody to phone ("insurance").
 NO_TRIP_NAME = (
     r"(?:off|an?|that|which|where|i|you|we|they|he|she|advis[eo]rs?|insurance|insurers?|agents?|agency|company|guides?"
     r"|organi[sz]ers?|operators?|managers?|leaders?|planners?|providers?|hotline)"
@@ -96,7 +96,7 @@ CLEAR_PATTERNS = (
     (CommandKind.LIST, rf"{THE}?trip\s+(?:list|venues|places|stops)"),
     (CommandKind.EXPORT, rf"(?:export|copy)\s+(?:{TRIP}|{VENUES})(?:\s+(?:as|to|in)\s+(?:a\s+)?[\w ]{{1,20}})?"),
     (CommandKind.ADD, rf"(?:add|put|include)\s+{NAME}\s+(?:to|on|in|into|onto)\s+{TRIP}"),
-    (CommandKind.ADD, rf"save\s+{NAME}\s+(?:to|in|into)\s+{TRIP}"),  # "save money on the trip" is none
+    (CommandKind.ADD, rf"save\s+{NAME}\s+(?:to|in|into)\s+{TRIP}"),  # "save money on the trip" is no command
     (CommandKind.REMOVE, rf"(?:remove|delete|drop|take|cross|scratch)\s+{NAME}\s+(?:from|off|out\s+of)\s+{TRIP}"),
 )
 VAGUE_PATTERNS = (
@@ -145,20 +145,20 @@ LEAD = re.compile(
 TRAIL = re.compile(r"\b(?:please|pls|thanks|thank you|thx|too|as well)$", re.IGNORECASE)
 MARKS = " ,.!?"
 
-# What a venue's name does not begin with, in words said to a bot.
+# Words with which a venue's name does not begin in a message to a bot.
 NO_NAME = re.compile(
     r"(?:me|him|her|us|them|you|it|this|that|these|those|everyone|everybody|all|my|your|his|their|our|its"
     r"|an?|some|any|more|another|every|each|up"
     r"|(?:\d[\d.,]*|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:and|to|plus|more))\b",
     re.IGNORECASE,
 )
-# "logging to this function", "a filter from the picture": added to or taken from something that is no list of venues.
+# "logging to this function", "a filter from the picture": adding to or removing from something other than the list.
 ELSEWHERE = re.compile(
     r"\b(?:to|into|onto|from|in|on|with)\s+"
     r"(?:the|my|this|that|these|those|your|our|his|her|their|an?|it|each|every|all|me|us)\b",
     re.IGNORECASE,
 )
-# Things of computing, arithmetic, texts and chats.
+# Things that people add or remove in computing, arithmetic, texts and chats; no venues.
 THINGS = re.compile(
     r"\b(?:numbers|functions?|code|comments?|lines?|tests?|logging|logs?|columns?|rows?|files?|class|methods?|buttons?"
     r"|errors?|bugs?|features?|emojis?|roles?|channels?|servers?|bots?|users?|reminders?|events?|messages?|texts?|words?"
@@ -175,13 +175,13 @@ MAX_DESTINATION_WORDS = 4
 
 
 def plain(text: str) -> str:
-    """A text on one line, without mentions and what ends a command: "please", marks. 500 characters of it count."""
+    """The first 500 characters on one line, without mentions, and without "please" or punctuation at the end."""
     line = " ".join(MENTIONS.sub(" ", text[:MAX_COMMAND]).split())
     return TRAIL.sub("", line.rstrip(MARKS)).rstrip(MARKS)
 
 
 def read_command(text: str) -> Command | None:
-    """The command that a text is, or None where it is conversation. The whole text must be one."""
+    """Parses a text as a command; the whole text must be one. None: it is conversation."""
     if len(text) > MAX_COMMAND or "`" in text:
         return None
     form = plain(text)
@@ -195,11 +195,11 @@ def read_command(text: str) -> Command | None:
 
 
 def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
-    """How sure it is, from 0 to 1, that a text is meant for the trip planner.
+    """Score from 0 to 1 of how sure it is that a text is meant for the trip planner.
 
-    Surest: a command that names the trip. Then, while the channel's soft context is ours, any command; without it one
-    about a place of the sample. Last a bare name: of such a place in our context, elsewhere of one with several places.
-    A text of more than 500 characters is conversation.
+    Highest is a command that names the trip. Next is any command while the channel's soft context is the planner's;
+    otherwise a command about a place of the sample. Lowest is a bare name: in the planner's context of any place of
+    the sample, otherwise only of one with several branches. A text over 500 characters scores 0.
     """
     if len(text) > MAX_COMMAND:
         return 0.0
@@ -226,7 +226,10 @@ def _command(kind: CommandKind, is_clear: bool, match: re.Match[str]) -> Command
 
 
 def _can_be_meant(kind: CommandKind, is_clear: bool, groups: Mapping[str, str]) -> bool:
-    """A destination is a few words; a venue to add or remove is a name, and a vague command's no thing of elsewhere."""
+    """Whether the matched names are plausible: a destination of a few words; a venue that reads like a name.
+
+    In a command that does not name the trip, the venue must also be no thing of another field, as "logging".
+    """
     if place := groups.get("place"):
         return len(place.split()) <= MAX_DESTINATION_WORDS and not NOT_A_DESTINATION.search(place)
     if kind not in (CommandKind.ADD, CommandKind.REMOVE):

@@ -1,6 +1,6 @@
-"""The trip planner: one list of venues per channel, which everybody there adds to, and what they noted about each.
+"""The trip planner: one shared list of venues per channel, with notes on each.
 
-It asks where it must choose, and takes the answer from the resolution; in between the list may have changed.
+It asks where several venues match, and reads the answer from the resolution. The list may have changed in between.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOST = "I no longer know what that answers. Please say again what you would like
 
 
 class TripPlanner(MiniApp):
-    """Trips in memory: the 1,000 channels that used theirs last."""
+    """Trips in memory, of the 1,000 channels that used theirs most recently."""
 
     id: ClassVar[str] = ID
 
@@ -59,7 +59,7 @@ class TripPlanner(MiniApp):
         return certainty(text, soft_context)
 
     def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:
-        """Whether the venue is on the list, and takes another note."""
+        """Whether the venue is on the list, with room for another note."""
         stop = self._trips.get(chat_guid, Trip()).find(about)
         return stop is not None and len(stop.notes) < MAX_NOTES
 
@@ -151,7 +151,7 @@ class TripPlanner(MiniApp):
     # The trip
 
     def _create_trip(self, context: MiniAppContext, name: str) -> MiniAppResponse:
-        """Asks for the name, unless it is given, and before a list is dropped. One without a name takes the new one."""
+        """Asks for the name if it is not given, and before it drops a list. An unnamed trip only gets the name."""
         trip = self._trip(context)
         if not name:
             return _asking(ASK_NAME, AwaitingType.INPUT, "_create_trip")
@@ -221,10 +221,10 @@ class TripPlanner(MiniApp):
     # Notes
 
     def _append_metadata(self, context: MiniAppContext, resolution: Mapping[str, Any]) -> MiniAppResponse:
-        """What follows an "Added ...": document 000 has "get the shroom burger" noted as "the shroom burger"."""
+        """Notes the answer to "Added ...". As in document 000, "get the shroom burger" becomes "the shroom burger"."""
         stop = self._trip(context).find(resolution.get("target_item_id") or context.asked.get("target_item_id"))
         if stop is None:
-            # Not by its name: whoever typed that may have deleted it.
+            # The answer does not name it: whoever typed that name may have deleted it.
             return MiniAppResponse(GONE)
         content, kind = str(resolution["content"]), str(resolution.get("metadata_type") or "note")
         if kind == "must_try" and re.search(rf"\bthe\s+{re.escape(content)}", context.text, re.IGNORECASE):
@@ -232,7 +232,7 @@ class TripPlanner(MiniApp):
         return self._noted(context, stop, kind, content)
 
     def _add_note(self, context: MiniAppContext, command: Command) -> MiniAppResponse:
-        """What is noted later goes to the venue that is named, else to the last that was talked about."""
+        """Adds a later note to the venue that is named, else to the one last talked about."""
         trip = self._trip(context)
         if command.name:
             named = matching(command.name, [stop.venue for stop in trip.stops])
@@ -260,7 +260,7 @@ class TripPlanner(MiniApp):
     # Removing
 
     def _remove_venue(self, context: MiniAppContext, query: str) -> MiniAppResponse:
-        """By number, by position or by name; several of a name are asked for."""
+        """Removes a venue by number, position or name. Asks which one if several match."""
         stops = [stop.venue for stop in self._trip(context).stops]
         if not stops:
             return MiniAppResponse(EMPTY)
@@ -287,7 +287,7 @@ class TripPlanner(MiniApp):
         return _asking("Delete all venues?", AwaitingType.CONFIRMATION, "_delete_all", context=asked)
 
     def _delete(self, context: MiniAppContext) -> MiniAppResponse:
-        """Deletes what was on the list when it was asked: nobody confirmed what was added since."""
+        """Deletes the venues that were on the list at the question; later ones were not part of the confirmation."""
         before = self._trip(context)
         after = before.without_stops(context.asked["item_ids"])
         if len(after.stops) == len(before.stops):
@@ -313,14 +313,14 @@ class TripPlanner(MiniApp):
             self._trips.popitem(last=False)
 
     def _done(self, context: MiniAppContext, message: str, action: LastAction) -> MiniAppResponse:
-        """A response after which the last venue is still the one that is talked about, if it is still there."""
+        """A response that keeps the venue last talked about in the soft context, if it is still on the list."""
         if last := self._trip(context).find(context.soft_context.get("last_item_id")):
             return _about(last.venue, message, action)
         return MiniAppResponse(message, soft_context={"last_action": action.value})
 
 
 def _attribution(context: MiniAppContext, *, in_asked: bool = False) -> Attribution:
-    """Who says this, and where; in_asked: in the message that led to the question."""
+    """Author and message of what is said. in_asked: the message is the one that led to the question."""
     message_id = int(context.asked["message_id"]) if in_asked else context.message_id
     return Attribution(context.user_id, clean(context.user_name), message_id)
 
@@ -348,7 +348,7 @@ def _what_to_note(venue: Venue, **more: bool) -> MiniAppResponse:
 
 
 def _which_one(handler: str, selection_type: str, query: str, found: Sequence[Venue]) -> MiniAppResponse:
-    # By district, where all have one name; by name, district and city elsewhere.
+    # Listed by district if all have the same name, else by name, district and city.
     told = [venue.district for venue in found]
     if len({venue.name for venue in found}) > 1 or len(set(told)) < len(told) or not all(told):
         told = [", ".join(filter(None, (venue.title, venue.city))) for venue in found]

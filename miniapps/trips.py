@@ -1,4 +1,4 @@
-"""A trip as a value: its venues, what people noted about them, and how it reads. What changes it gives a new one."""
+"""A trip as an immutable value: its venues, the notes on them, and its text. Changes return a new trip."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_NOTE = 300
 MAX_LIST = 3_800  # characters: two messages of Discord's
 MAX_EXPORT = 9_500  # five of them
 FOLLOW_UP_AFTER = timedelta(hours=4)
-MAX_SHOWN = 80  # characters of names in its line; escaped they may be twice as many, and the line has 200
+MAX_SHOWN = 80  # characters of names in a follow-up's line of 200; escaping may double them
 MARKUP = re.compile(r"([\\*_~`|<>\[\]])")
 PHRASES = {"must_try": "must try {}", "vibe": "vibe: {}", "best_for": "best for {}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Who said something, and in which message."""
+    """The author and the message of something said."""
 
     author_id: int
     author: str
@@ -33,7 +33,7 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What somebody said of a venue. kind: the document's metadata_type."""
+    """A note about a venue. kind: the document's metadata_type."""
 
     kind: str
     content: str
@@ -45,7 +45,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A venue on the list. said: who added it, None once that is forgotten. is_typed: its name is their words."""
+    """A venue on the list. said: who added it; None: forgotten. is_typed: its name was typed, not looked up."""
 
     venue: Venue
     said: Attribution | None
@@ -55,7 +55,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """What a channel has planned. said: who named it."""
+    """A channel's trip. said: who named it."""
 
     name: str = UNNAMED
     said: Attribution | None = None
@@ -66,7 +66,7 @@ class Trip:
 
     @property
     def all_said(self) -> Iterator[Attribution]:
-        """Of all that somebody said."""
+        """The attributions of its name, its venues and its notes."""
         notes = (note for stop in self.stops for note in stop.notes)
         yield from filter(None, (self.said, *(stop.said for stop in self.stops), *(note.said for note in notes)))
 
@@ -84,7 +84,7 @@ class Trip:
         return replace(self, stops=tuple(stops))
 
     def without(self, is_gone: Callable[[Attribution], bool]) -> Trip:
-        """Without the words that are gone: notes, names that were typed; a venue that was looked up stays."""
+        """The trip without the words that are gone: its name, notes, typed venues. Venues that were looked up stay."""
         trip = self if self.said is None or not is_gone(self.said) else replace(self, name=UNNAMED, said=None)
         stops = []
         for stop in self.stops:
@@ -96,7 +96,7 @@ class Trip:
 
 
 def as_list(trip: Trip) -> str:
-    """The trip as it is shown, in Discord's markdown: venues with their numbers, and below each what was noted."""
+    """The trip in Discord's markdown: numbered venues, with the notes below each."""
     return "\n".join([f"**{escaped(trip.name)}** ({venues(len(trip.stops))})", *_lines(trip, escaped, MAX_LIST)])
 
 
@@ -107,7 +107,7 @@ def as_text(trip: Trip) -> str:
 
 
 def _lines(trip: Trip, form: Callable[[str], str], limit: int) -> list[str]:
-    """A block for each stop: as many whole ones as fit, and how many more there are."""
+    """One block for each stop: as many as fit in `limit` characters, and a line that counts the rest."""
     blocks: list[str] = []
     room = limit
     for number, stop in enumerate(trip.stops, 1):
@@ -126,14 +126,14 @@ def venues(count: int) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text that Discord shows as it is."""
+    """The text with Discord's markdown escaped."""
     return MARKUP.sub(r"\\\1", text)
 
 
 def follow_up(venue: Venue, must_try: str = "") -> FollowUp:
-    """What is come back to hours later: how a venue was, or what was a must there.
+    """The follow-up hours later: how the venue was, or the thing that had to be tried there.
 
-    The venue is known by `about`: names are people's words, and not every one would be read out of the query.
+    `about` identifies the venue: names are people's words, and not every name could be parsed from the query.
     """
     limit = MAX_SHOWN // 2 if must_try else MAX_SHOWN
     title = escaped(clean(venue.title, limit))

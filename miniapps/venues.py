@@ -1,4 +1,4 @@
-"""Where venues are looked up: a port, the small sample that is always there, and Nominatim where one is configured."""
+"""Look-up of venues: the interface, the small bundled sample, and Nominatim where one is configured."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = structlog.get_logger()
 
 MAX_QUERY = 200
 MAX_NAME = 100
-# The usage policy of OpenStreetMap's Nominatim: no more than one request a second, and a User-Agent of one's own.
+# The usage policy of Nominatim: at most one request a second, and a User-Agent that names the application.
 REQUEST_INTERVAL_SECONDS = 1.0
 MAX_WAIT_SECONDS = 4.0
 REQUEST_TIMEOUT_SECONDS = 5.0
 MAX_BODY_BYTES = 1_000_000
-# Nominatim's address details, the first that an address has.
+# Keys of Nominatim's address details; the first that an address has is taken.
 DISTRICTS = "suburb city_district borough quarter neighbourhood hamlet county".split()
 CITIES = "city town village municipality state country".split()
 
@@ -73,7 +73,7 @@ Park Güell | Gràcia | Barcelona
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A place. id: unique in the look-up that it is from; district and city: empty where they are not known."""
+    """A place. id: unique within its look-up; district and city: empty where not known."""
 
     id: str
     name: str
@@ -82,7 +82,7 @@ class Venue:
 
     @property
     def title(self) -> str:
-        """What it is called among others of its name: "Shake Shack Shibuya"."""
+        """Its name with the district, to tell it from others of its name: "Shake Shack Shibuya"."""
         is_told = self.district.casefold() in self.name.casefold()
         return self.name if is_told else f"{self.name} {self.district}"
 
@@ -95,7 +95,7 @@ class VenueProblem(Enum):
 
 
 class VenueLookup(Protocol):
-    """Finds venues by name. source: where they are from, as users read it behind "in"."""
+    """Finds venues by name. source: where they are from, in words that follow "in"."""
 
     @property
     def source(self) -> str: ...
@@ -113,10 +113,10 @@ class SampleVenues:
 
 
 class NominatimVenues:
-    """OpenStreetMap's places by a Nominatim server, asked once a second at most.
+    """Places of OpenStreetMap from a Nominatim server, with at most one request a second.
 
     url: of the server, `https://nominatim.openstreetmap.org` for the public one; user_agent: names the application, as
-    its policy asks. Raises ValueError for an address that is none.
+    its policy asks. Raises ValueError for an invalid URL.
     """
 
     source = "OpenStreetMap (© its contributors)"
@@ -146,7 +146,7 @@ class NominatimVenues:
             return VenueProblem.UNREACHABLE
 
     async def _places(self, query: str, limit: int) -> list[Mapping[str, Any]]:
-        """What the server knows, by a session of its own: so rare a request needs none that is kept and closed."""
+        """The server's raw results. Opens a session for each request: they are too rare to keep one open."""
         from geopy.geocoders import Nominatim  # type: ignore[import-untyped]  # noqa: PLC0415 - only with a server
 
         from miniapps.bounded_http import BoundedAdapter  # noqa: PLC0415 - as above
@@ -163,16 +163,16 @@ class NominatimVenues:
 
 
 def clean(text: str, limit: int = MAX_NAME) -> str:
-    """A text on one line, without invisible characters, of so many characters at most."""
+    """The text on one line, without invisible characters, cut to `limit` characters."""
     line = " ".join("".join(c for c in text if c.isprintable() or c.isspace() or c == "\u200d").split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def matching(query: str, venues: Sequence[Venue]) -> list[Venue]:
-    """The venues that a query names, whole or in part: where some are named whole, only these.
+    """The venues whose full name the query has; if there is none, those whose name it has in part.
 
-    Each word of the query resembles one of the name, the district or the city, and at least one is of the name.
-    Accents, case and small words do not count; in a word of 4 letters one, of 8 two typing errors are forgiven.
+    Each word of the query must resemble one of the name, the district or the city, and at least one a word of the name.
+    Accents, case and small words are ignored. Words of 4 letters may have one typing error, words of 8 two.
     """
     words = _words(query[:MAX_QUERY])
     known = [(venue, _known_by(venue)) for venue in venues]
@@ -181,13 +181,13 @@ def matching(query: str, venues: Sequence[Venue]) -> list[Venue]:
 
 
 def is_known(text: str) -> bool:
-    """Whether a text is a whole name in the sample, with or without the place."""
+    """Whether a text is a full name in the sample, with or without district and city, typing errors allowed."""
     words = _words(text[:MAX_QUERY])
     return any(_names(words, by) for by in SAMPLE_KNOWN_BY)
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is a name in the sample, alone or with its district, letter by letter."""
+    """Whether a text is exactly a name in the sample, alone or with its district."""
     return "".join(_words(text[:MAX_QUERY])) in NAMES
 
 
@@ -198,7 +198,7 @@ def is_chain(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _KnownBy:
-    """The words of a venue's name, these as one, and all that it may be called by: district and city, too."""
+    """Words that name a venue. name: of its name; joined: these as one word; all: with district and city."""
 
     name: Sequence[str]
     joined: str
@@ -236,7 +236,7 @@ def _words(text: str) -> list[str]:
 
 
 def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:
-    """The venues that Nominatim gives; those alike in name, district and city are told apart by road, or are one."""
+    """Reads Nominatim's places. Those with the same name, district and city get their road added, else are one."""
     venues = [_venue_of(place) for place in places]
     count = Counter(map(_key, venues))
     roads = [str(place.get("address", {}).get("road", "")) for place in places]
