@@ -1,6 +1,6 @@
-"""What people do with a click: the commands, "Why?" on a message, the tour, and the cards of prompts.
+"""Slash commands, context menus, and clicks on the bot's cards.
 
-All answers are seen only by whoever asked, but for a card, which shows what was answered.
+Responses are ephemeral, except that a card shows what was answered.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ def add_commands(
     public_address: str | None = None,
     site: str = DISCORD,
 ) -> None:
-    """Adds the commands to the tree. site: where links to messages lead.
+    """Adds the commands to the tree. site: address that message links begin with.
 
-    practices: what the bot does with what people say; public_address: of its HTTP, where a page says more.
+    practices: what the bot does with people's messages, shown by /privacy; public_address: of the bot's HTTP server,
+    whose privacy page says more; None: no link.
     """
     add_why(tree, decisions, privacy, site)
     add_privacy(tree, privacy)
@@ -115,7 +116,7 @@ def add_commands(
 
 
 async def sync(tree: app_commands.CommandTree) -> None:
-    """Tells Discord of the commands. Without that the bot still answers; it is logged, no more."""
+    """Syncs the commands to Discord. A failure is only logged, since the bot answers without them, too."""
     try:
         await tree.sync()
     except FAILURES as error:

@@ -1,4 +1,4 @@
-"""How a command is answered: seen only by whoever used it. That Discord takes no answer is no exception."""
+"""Ephemeral responses to commands. If Discord refuses one, that is logged and not raised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discord_io.split import MAX_LENGTH, split
 
 log = structlog.get_logger()
 
-# What Discord formats within a line, but for addresses. The library leaves out what stands between two links.
+# Discord's inline markdown, and URLs, which stay. discord.py's escape_markdown skips the text between two links.
 MARKS = re.compile(r"(https?://[^\s<\[]+)|([\\_~|*`\[])")
 
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
@@ -25,32 +25,32 @@ INCOMPLETE = "That could not be done completely. Whoever runs me finds the reaso
 BROKEN = "Something went wrong, and it is my fault. Whoever runs me finds it in my log; please try again later."
 OUTDATED = "That command has changed since Discord showed it to you. Reload Discord, and use it again."
 
-# Discord lets an app that somebody has installed for themselves follow its answer up five times.
+# Discord allows a user-installed app five follow-ups to a response.
 MAX_PARTS = 6
 TOO_LONG = "\n-# There is more, for which there is no room here."
 
-# What is said in the end, or that with files.
+# The text of the response, or text and files.
 Outcome = str | tuple[str, Sequence[discord.File]]
 Choices = list[app_commands.Choice[str]]
 
 
 async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
-    """Does what can take longer than the 3 s that Discord waits for an answer, and then says what became of it.
+    """Defers the response, does work that may take longer than the 3 s Discord waits, and responds with its outcome.
 
-    It is done even where Discord takes no answer: what somebody wants gone goes. failed: how the log calls it when the
-    work raises OSError.
+    The work is done even if Discord refuses the response: what somebody asks to delete is deleted. failed: the log
+    event when the work raises OSError.
     """
     await defer(interaction)
     await follow_up(interaction, work, failed=failed)
 
 
 async def defer(interaction: discord.Interaction) -> bool:
-    """Has Discord wait for an answer longer than 3 s. Returns whether it does, or had stopped waiting before."""
+    """Defers the response, so that it may take longer than 3 s. False: Discord had already stopped waiting."""
     return await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
 
 
 async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
-    """Answers what was deferred. failed: as for carry_out."""
+    """Responds to a deferred interaction. failed: as for carry_out."""
     try:
         outcome = await work
     except OSError as error:
@@ -72,8 +72,11 @@ async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], 
 
 
 async def _edit_original(interaction: discord.Interaction, text: str) -> None:
-    """As the library's edit_original_response, which knows no flags: for a preview Discord would open whatever address
-    a message that somebody asks about had the model write, with what it was told in it."""
+    """Like edit_original_response, which has no parameter for flags, with embeds suppressed.
+
+    For a preview Discord would open any address in the text, and a message could have made the model write one that
+    gives away what the model was told.
+    """
     ids: dict[str, Any] = {"webhook_id": interaction.application_id, "webhook_token": interaction.token}
     route = discord.http.Route("PATCH", "/webhooks/{webhook_id}/{webhook_token}/messages/@original", **ids)
     flags = discord.MessageFlags(suppress_embeds=True).value
@@ -82,13 +85,13 @@ async def _edit_original(interaction: discord.Interaction, text: str) -> None:
 
 
 async def tell(interaction: discord.Interaction, text: str) -> None:
-    """Answers at once."""
+    """Responds at once."""
     nobody = discord.AllowedMentions.none()
     await take(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
 
 
 async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> bool:
-    """Sends an answer. Returns whether Discord took it; that it did not is logged, no more."""
+    """Sends a response. Returns whether Discord accepted it; a refusal is only logged."""
     try:
         await answer
     except UNANSWERABLE as error:
@@ -98,7 +101,7 @@ async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> b
 
 
 async def break_off(activity: Activity, interaction: discord.Interaction, error: Exception) -> None:
-    """Logs and counts an error of ours that ended the work on an interaction, and tells whoever waits for it."""
+    """Logs and counts an error of the bot's own that ended the work on an interaction, and tells the user."""
     if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
         log.warning("command_outdated", **_of(interaction), detail=str(error))
         await tell(interaction, OUTDATED)
@@ -132,12 +135,12 @@ def or_none(suggest: Callable[..., Awaitable[Choices]]) -> Callable[..., Corouti
 
 
 def plain(words: str) -> str:
-    """On one line, and without formatting."""
+    """The text on one line, with Discord's markdown escaped."""
     return MARKS.sub(lambda mark: mark[1] or f"\\{mark[2]}", " ".join(words.split()))
 
 
 def channel_of(interaction: discord.Interaction) -> int:
-    """The channel whose settings count where a command is used: of a thread, the one that it is a thread of."""
+    """Id of the channel in which a command is used; in a thread, of the thread's parent."""
     channel = interaction.channel
     return channel.parent_id if isinstance(channel, discord.Thread) else interaction.channel_id or 0
 

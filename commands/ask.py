@@ -1,4 +1,4 @@
-"""/ask and "Answer this": questions that are answered to whoever asks alone, also where the bot is no member."""
+"""/ask and "Answer this": questions answered ephemerally, also in servers where the bot is no member."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ANSWER_IT = "Please answer the message above."
 
 
 class Answers(Protocol):
-    """Who answers."""
+    """Answers a question."""
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str: ...
 
 
 class History(Protocol):
-    """What is kept of the bot's own words."""
+    """The kept messages of the bot."""
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
 
 
 class Asking:
-    """Reads what is asked by commands, and has it answered."""
+    """Reads questions from commands, and answers them."""
 
     def __init__(self, reader: MessageReader, consent: Consent, history: History, answers: Answers) -> None:
         self._reader = reader
@@ -46,12 +46,12 @@ class Asking:
         self._answers = answers
 
     async def ask(self, interaction: discord.Interaction, words: str) -> str:
-        """The answer to a question."""
+        """Answers a question."""
         asked = self._reader.clicked(interaction, words, None)
         return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked))
 
     async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> str:
-        """The answer to a message, as far as it may be told; its words are data, and no instructions."""
+        """Answers a message, if the model may be told of it. Its words are data, not instructions."""
         me, channel_id = bot_of(interaction.client)[1], interaction.channel_id or 0
         record: MessageRecord | None = without_lost_quote(self._reader.record(message), me, {})
         if message.author.id == me:
@@ -67,7 +67,7 @@ class Asking:
 
 
 def _refused(interaction: discord.Interaction, asked: Incoming) -> str | None:
-    """Why somebody is not answered, by what is set where they ask; only its own members' servers set anything."""
+    """Why the place's settings exclude somebody from answers. None: they do not, or the bot is no member there."""
     refused = asked.place.held.refuses(asked.record.author_id, asked.role_ids)
     return refused_line(refused) if refused and interaction.is_guild_integration() else None
 
@@ -75,7 +75,7 @@ def _refused(interaction: discord.Interaction, asked: Incoming) -> str | None:
 def _question(interaction: discord.Interaction, asked: Incoming) -> Question:
     place = Place(0, interaction.channel_id or 0, PlaceKind.DIRECT, asked.place.bot_name)
     if interaction.is_guild_integration():
-        # Of the place it is told no more than that nobody else reads along, and what is set there.
+        # The model is told nothing of the place but its settings, and that nobody else reads the answer.
         place = replace(
             place, guild_id=interaction.guild_id or 0, parent_id=asked.place.parent_id, held=asked.place.held
         )
@@ -89,7 +89,7 @@ def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True, private_channels=True)
     async def ask(interaction: discord.Interaction, question: app_commands.Range[str, 1, 4_000]) -> None:
-        if await defer(interaction):  # a model is not asked for what nobody would see
+        if await defer(interaction):  # else nobody would see the model's answer
             await follow_up(interaction, asking.ask(interaction, question), failed="ask_failed")
 
     @tree.context_menu(name="Answer this")

@@ -1,4 +1,4 @@
-"""Clicks on the cards of prompts: the cards show what was answered, all else is seen only by whoever clicked."""
+"""Clicks on the cards of prompts. A card shows what was answered; all other responses are ephemeral."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TOO_LATE = "That question is no longer open."
 NOT_YOURS = "That question was put to somebody else."
 DOES_NOT_FIT = "That does not answer this question."
 FORM_TITLES = {AwaitingType.INPUT: "Your answer", AwaitingType.METADATA: "Your note"}
-FORM_SECONDS = 120.0  # to write in; the prompt's bound holds all the same
+FORM_SECONDS = 120.0  # to fill in the form; the prompt's own bound still holds
 
 
 class ClickEdge:
-    """Turns interactions into Incomings for the message handler."""
+    """Converts interactions into Incomings for the message handler."""
 
     def __init__(
         self,
@@ -48,33 +48,33 @@ class ClickEdge:
         self._snapshots = snapshots
 
     def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
-        """Why a click cannot be taken now, in a sentence."""
+        """Why a click cannot be accepted now, in a sentence."""
         return self._admission.refuses_click(self._incoming(interaction, ""), costs_tokens=costs_tokens)
 
     def place(self, interaction: discord.Interaction) -> Place:
-        """Where it was clicked, with what is set there now."""
+        """The place of the click, with its current settings."""
         return self._incoming(interaction, "").place
 
     def not_allowed(self, interaction: discord.Interaction) -> str | None:
-        """Why somebody is not answered there at all, in a sentence."""
+        """Why the place's settings exclude the user from answers, in a sentence."""
         clicked = self._incoming(interaction, "")
         refused = clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids)
         return refused_line(refused) if refused else None
 
     async def resolve(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
-        """Has what a click answers to a prompt queued, which ends the prompt."""
+        """Queues the answer that a click gives to a prompt, which ends the prompt."""
         self._handler.resolve(self._incoming(interaction, meaning.query), meaning)
         await self.stored()
 
     async def accept(self, interaction: discord.Interaction) -> None:
-        """Has the offer taken up that was clicked."""
+        """Accepts the offer that was clicked."""
         self._handler.accept(self._incoming(interaction, LABELS[Reply.YES]))
         await self.stored()
 
     async def stored(self) -> None:
-        """Waits, shortly, until what was clicked would survive a kill: a click cannot be read again after one.
+        """Waits, for 1.5 s at most, until a click is stored, before anybody sees that it counts.
 
-        Nobody is to see before that it counts.
+        After a kill a click cannot be fetched from Discord again, as a message can.
         """
         await self._snapshots.noted(CLICK_PATIENCE_SECONDS)
 
@@ -83,7 +83,7 @@ class ClickEdge:
 
 
 class Clicks:
-    """Clicks on the cards of prompts: each resolves its prompt as typed words would, and only once."""
+    """Handles clicks on the cards of prompts: each resolves its prompt as typed words would, and only once."""
 
     def __init__(self, states: ConversationStateManager, prompts: PromptCards, edge: ClickEdge) -> None:
         self._states = states
@@ -91,7 +91,7 @@ class Clicks:
         self._edge = edge
 
     async def answer(self, interaction: discord.Interaction) -> None:
-        """Answers an interaction if it is a click on a card."""
+        """Handles an interaction if it is a click on the card of a prompt."""
         click = read_click(interaction)
         if click is None:
             return
@@ -100,11 +100,11 @@ class Clicks:
             await whisper(interaction, _with_words(TOO_LATE, click))
         elif prompt.user_id not in (None, click.user_id) and not (
             prompt.ask.context.get(APPROVAL) and interaction.permissions.manage_messages
-        ):  # where it is to allow something, whoever manages messages there may, too
+        ):  # an approval may also be given by those who manage messages there
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
             self._states.extend(prompt, FORM_SECONDS)
-            # The card's own text where it is clicked before the record knows how it was posted: a form needs one.
+            # A form needs a text: the card's own if it is clicked before the prompt's record has its question.
             question = form_question(prompt) or (interaction.message.content if interaction.message else "")
             await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], question)
         elif (resolution := resolution_of(click, prompt.ask)) is None:
@@ -135,19 +135,19 @@ class Clicks:
         card = interaction.message
         self._prompts.settle([prompt], ending, but=card.id if card else None)
         if card:
-            # Its own text, since a card can be clicked before the record knows how it was posted.
+            # With the card's id and text, since it can be clicked before the prompt's record has them.
             here = replace(prompt, message_id=card.id, question=card.content)
             if not await settle(interaction, settled(here, ending)):
                 self._prompts.settle([here], ending)
 
 
 def _with_words(sentence: str, click: Click) -> str:
-    """What was written into a form is given back: nobody likes to write it twice."""
+    """The sentence, with the text of a form below it, so that nobody has to write that twice."""
     return f"{sentence} You wrote:\n{click.action.text}" if isinstance(click.action, Written) else sentence
 
 
 def form_question(prompt: Prompt) -> str:
-    """What the form asks. Above a note's button stands what was done; what the note is about is in its context."""
+    """The form's question. The card of a note only says what was done, so the subject is taken from its context."""
     if prompt.ask.awaiting_type is not AwaitingType.METADATA:
         return prompt.question
     name = prompt.ask.context.get("target_item_name")
@@ -155,7 +155,7 @@ def form_question(prompt: Prompt) -> str:
 
 
 def resolution_of(click: Click, ask: Ask) -> Resolution | None:
-    """What a click resolves; None for one that the prompt does not offer."""
+    """The resolution that a click gives. None: the prompt has no such button."""
     match ask.awaiting_type, click.action:
         case AwaitingType.SELECTION, Chosen(index) if index < len(ask.options):
             return chosen(ask, index)

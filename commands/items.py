@@ -1,4 +1,4 @@
-"""Clicks on our cards: discord.py hands each to whoever answers for its custom_id, also after a restart."""
+"""Dispatch of clicks by the prefix of their custom_id, which works after a restart, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BreakOff = Callable[[discord.Interaction, Exception], Awaitable[None]]
 
 
 def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answer], break_off: BreakOff) -> None:
-    """Has each click answered by the prefix of its custom_id, once older messages of its channel are taken up."""
+    """Registers handlers of clicks by the prefix of the custom_id. A click waits for the channel's older messages."""
 
     def item_of(prefix: str, answer: Answer) -> type[discord.ui.DynamicItem[discord.ui.Item[Any]]]:
         template = re.compile(f"{re.escape(prefix)}.*", re.DOTALL)
@@ -41,11 +41,11 @@ def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answ
 
 
 async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer: Answer, break_off: BreakOff) -> None:
-    """Waits, shortly, until older messages of the channel are taken up. break_off: told of an error of the answer's."""
+    """Handles a click after older messages of its channel, waiting 1.5 s at most. break_off: handles errors."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
             await gate.wait(interaction.channel_id or 0, interaction.guild_id or 0)
     try:
         await answer(interaction)
-    except Exception as error:  # noqa: BLE001 - it is logged there; the library would tell nobody of it
+    except Exception as error:  # noqa: BLE001 - break_off logs it; discord.py would not tell the user
         await break_off(interaction, error)

@@ -1,4 +1,4 @@
-"""/model: which model answers in a channel, and choosing another."""
+"""/model: shows which model answers in a channel, and chooses another."""
 
 from __future__ import annotations
 

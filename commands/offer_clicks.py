@@ -1,4 +1,4 @@
-"""Clicks on the quick replies of offers."""
+"""Clicks on the buttons of offers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL_RIGHT = "All right."
 
 
 class OfferClicks:
-    """Each click answers its offer as typed words would, and only once."""
+    """Handles clicks on offers: each answers its offer as typed words would, and only once."""
 
     def __init__(self, proactive_offers: ProactiveOffers, offers: OpenOffers, edge: ClickEdge) -> None:
         self._proactive_offers = proactive_offers
@@ -26,7 +26,7 @@ class OfferClicks:
         self._edge = edge
 
     async def answer(self, interaction: discord.Interaction) -> None:
-        """Answers a click below an offer."""
+        """Handles a click on an offer's button."""
         click, card = read_offer_click(interaction), interaction.message
         if click is None or card is None:
             return
@@ -37,7 +37,7 @@ class OfferClicks:
             if not self._offers.is_last(channel_id, card.id):
                 self._offers.remove(interaction.guild_id or 0, channel_id, card.id)
             return
-        # Whoever manages the channel can also end that offers are made there.
+        # Those who manage the channel may switch offers off there, too.
         may_end = click.reply == Reply.NOT_HERE and interaction.permissions.manage_channels
         if click.user_id != offer.user_id and not may_end:
             await whisper(interaction, NOT_YOURS)

@@ -1,4 +1,4 @@
-"""/offers: whether the bot offers help unasked in a channel and its threads. For those who manage it."""
+"""/offers: switches unasked offers of help on or off in a channel and its threads. For those who manage it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Offers(Protocol):
     """The offers of all channels."""
 
     async def switch(self, channel_id: int, guild_id: int, *, on: bool, by: int = 0) -> bool:
-        """Returns whether that changed anything. Raises OSError where it could not be stored."""
+        """Returns whether that changed anything. Raises OSError if it could not be stored."""
 
     def status(self, channel_id: int) -> OffersStatus: ...
 
@@ -75,7 +75,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
 
 
 def _refusal(interaction: discord.Interaction) -> str | None:
-    # Discord asks for the permission only as long as the server has not set others for the command.
+    # Discord checks the permission only while the server has not overridden it for the command.
     return None if interaction.permissions.manage_channels else NOT_THEIRS
 
 
@@ -87,7 +87,7 @@ def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:
 
 
 def status_sentences(status: OffersStatus) -> str:
-    """What /offers status says."""
+    """The response of /offers status."""
     if status.is_on and status.per_day == 0:
         return NONE_AT_ALL
     if not status.is_on:

@@ -1,4 +1,4 @@
-"""The cards of settings that are open: each is shown anew when somebody else changes what it shows."""
+"""The open settings cards: each is redrawn when somebody else changes what it shows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from place_settings.guild_settings import Changed
 
 log = structlog.get_logger()
 
-MAX_CARDS = 200  # Discord lets a card be changed for 15 minutes after the last click
+MAX_CARDS = 200  # Discord lets a card be edited for 15 minutes after the last click
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCard:
-    """A card as somebody sees it. interaction: the last one on it, by which it can still be changed."""
+    """An ephemeral card. interaction: the last one on it, whose token can still edit it."""
 
     interaction: discord.Interaction
     show_anew: Callable[[Changed], Awaitable[object]]
 
 
 class OpenCards:
-    """The newest 200 of them, by the ids of their messages. Mutable."""
+    """The newest 200 open cards, by the ids of their messages. Mutable."""
 
     def __init__(self) -> None:
         self._cards: OrderedDict[int, OpenCard] = OrderedDict()
@@ -37,7 +37,7 @@ class OpenCards:
         return len(self._cards)
 
     def opened(self, message_id: int, card: OpenCard) -> None:
-        """Notes a card, or how it is shown now."""
+        """Adds or updates a card."""
         self._cards[message_id] = card
         self._cards.move_to_end(message_id)
         for known_id, known in [*self._cards.items()]:
@@ -45,7 +45,7 @@ class OpenCards:
                 del self._cards[known_id]
 
     def changed(self, changed: Changed) -> None:
-        """Has the cards of the guild shown anew to all but whoever changed it."""
+        """Redraws the guild's cards of everybody but the user who made the change."""
         for message_id, card in [*self._cards.items()]:
             if card.interaction.is_expired():
                 del self._cards[message_id]
@@ -57,6 +57,6 @@ class OpenCards:
     async def _show(self, message_id: int, card: OpenCard, changed: Changed) -> None:
         try:
             await card.show_anew(changed)
-        except UNANSWERABLE as error:  # such as of a card that was dismissed
+        except UNANSWERABLE as error:  # as if the user has dismissed the card
             self._cards.pop(message_id, None)
             log.debug("card_not_shown_anew", error=str(error) or type(error).__name__)

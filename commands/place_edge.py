@@ -1,4 +1,4 @@
-"""Whose settings an interaction is about, whether its user may set them, and setting them."""
+"""Finds the place whose settings an interaction is about, checks that its user may change them, and changes them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NO_CATEGORY = "This channel is in no category: choose another place."
 NO_THREAD = "This is no thread: choose another place."
 GONE = "That place is gone, and so is what was set for it."
 ELSEWHERE = "That card is of another place than this one: open one here with /parley settings."
-MAX_CHOICE = 100  # Discord: characters of what can be chosen
-MAX_NAMED = 18  # of what works, in a sentence
+MAX_CHOICE = 100  # characters of a choice; Discord's limit
+MAX_NAMED = 18  # choices in a sentence
 COUNTS_FROM = "That counts from the next message on."
 
 
@@ -36,22 +36,22 @@ class ModelNames(Protocol):
 
 
 class Store(Protocol):
-    """What keeps the settings."""
+    """Stores the settings."""
 
     async def noted(self, seconds: float) -> None:
-        """Waits until all that was told would survive a kill, but no longer than this."""
+        """Waits until all changes are stored, at most this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The place whose settings are looked at or changed, and the level that it is."""
+    """The place whose settings are shown or changed, and its level."""
 
     level: Level
     place_id: int
 
 
 class PlaceEdge:
-    """Reads from interactions whose settings they are about, and changes these for those who may."""
+    """Finds the settings that an interaction is about, and changes them for users who may."""
 
     def __init__(self, places: Places, models: ModelNames, store: Store) -> None:
         self.settings = places.settings
@@ -60,7 +60,7 @@ class PlaceEdge:
         self._store = store
 
     def target(self, interaction: discord.Interaction, level: Level) -> Target | None:
-        """The place of that level in which the interaction is; None where there is none."""
+        """The place of that level in which the interaction is. None: there is none, as outside of threads."""
         channel = interaction.channel
         ids = {
             Level.GUILD: interaction.guild_id,
@@ -76,7 +76,7 @@ class PlaceEdge:
         return [target for target in found if target and _may_set(interaction, target.level)]
 
     def refusal(self, interaction: discord.Interaction, level: Level, target: Target | None = None) -> str | None:
-        """Why its user cannot change now what holds there, in a sentence. target: that of the card that was clicked."""
+        """Why its user cannot change settings of that level now, in a sentence. target: that of the clicked card."""
         if not _may_set(interaction, level):
             return NOT_THE_SERVERS if level in (Level.GUILD, Level.CATEGORY) else NOT_THE_CHANNELS
         here = self.target(interaction, level)
@@ -89,14 +89,14 @@ class PlaceEdge:
         return None
 
     def holds(self, interaction: discord.Interaction, level: Level | None = None) -> InForce:
-        """What holds in the place of the interaction, or, for all that is below it, at one of its levels."""
+        """The settings in force in the interaction's place. level: only those set at this level and above."""
         holds = self._places.held(interaction.channel)
         if level is None:
             return holds
         return in_force([layer for layer in holds.layers if layer.level <= level], ())
 
     def own(self, interaction: discord.Interaction, target: Target) -> Own:
-        """What is set there."""
+        """What is set for the place itself, without what it inherits."""
         return self.settings.own(interaction.guild_id or 0, target.place_id, target.level)
 
     def revision(self, interaction: discord.Interaction) -> int:
@@ -105,9 +105,9 @@ class PlaceEdge:
     async def change(
         self, interaction: discord.Interaction, target: Target, name: str, value: Any, seen: int | None = None
     ) -> str:
-        """Sets a value there, None to inherit, and says what became of it. Raises SettingRefusedError.
+        """Sets a value there and returns a sentence about the result. Raises SettingRefusedError.
 
-        seen: the revision that the user saw.
+        value: None: inherit; seen: the revision that the user saw.
         """
         if name == "model" and value and value.strip() not in self.models.names:
             raise SettingRefusedError(f"{quoted(value)} is not among my models: use {one_of(self.models.names)}.")
@@ -128,7 +128,7 @@ class PlaceEdge:
         return said
 
     async def reset(self, interaction: discord.Interaction, target: Target, seen: int | None = None) -> str:
-        """Has the place inherit everything, and says so."""
+        """Makes the place inherit everything, and returns a sentence about that."""
         by, now = interaction.user.id, interaction.created_at
         changed = self.settings.reset(
             interaction.guild_id or 0, target.place_id, target.level, by=by, now=now, seen=seen
@@ -146,21 +146,21 @@ class PlaceEdge:
         return f"{label(name)}, for {where}: inherited again, {holds}. {COUNTS_FROM}"
 
     def _left_out_in_words(self, interaction: discord.Interaction) -> list[str]:
-        """That the user is not answered here, either."""
+        """A warning if the change keeps the bot from answering the user who made it."""
         user = interaction.user
         roles = {role.id for role in user.roles} if isinstance(user, discord.Member) else set()
         refused = self.holds(interaction).refuses(user.id, roles)
         return [f"Mind that I do not answer you here: {refused.in_words}."] if refused else []
 
     def gone_model(self, holds: InForce) -> str | None:
-        """What is said of a model that holds there, but may no longer be chosen."""
+        """A warning if the model set there may no longer be chosen. None: it may, or none is set."""
         model = holds.settings.model
         if model is None or model in self.models.names:
             return None
         return f"{quoted(model)} can no longer be chosen, so the default answers: {self.models.names[0]}."
 
     def suggestions(self, name: str) -> Sequence[str]:
-        """What can be chosen for a setting whose choices are not in its type."""
+        """The choices of a setting that its type does not list: the models."""
         return [one for one in self.models.names if len(one) <= MAX_CHOICE] if name == "model" else ()
 
 
@@ -170,7 +170,7 @@ def _may_set(interaction: discord.Interaction, level: Level) -> bool:
 
 
 def _overtaken(changed: Changed) -> list[str]:
-    """Who else had changed something there, since the user looked."""
+    """A sentence about the last change that somebody else made there since the user looked."""
     said = []
     for edit in changed.overtaken[-1:]:
         labels = " and ".join(label(name) for name in edit.names if name in ABOUT) or "something"
@@ -179,7 +179,7 @@ def _overtaken(changed: Changed) -> list[str]:
 
 
 def first_level(name: str) -> Level:
-    """The level that is meant for a setting where none is named."""
+    """The level at which a setting is set if the user names none."""
     return Level.CHANNEL if Level.CHANNEL in ABOUT[name].levels else min(ABOUT[name].levels)
 
 
@@ -188,6 +188,6 @@ def quoted(text: str) -> str:
 
 
 def one_of(names: Sequence[str]) -> str:
-    """What works, of many the first."""
+    """The names as "a, b or c"; of more than 18 the first 18 "or another"."""
     shown = names if len(names) <= MAX_NAMED else [*names[:MAX_NAMED], "another"]
     return " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

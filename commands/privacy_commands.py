@@ -1,4 +1,4 @@
-"""What is kept of people, and what they can have done with that: /privacy, /forget, /optout, /optin, /export."""
+"""Commands on kept personal data: /privacy, /forget, /optout, /optin, /export."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ UNZIPPED_BYTES = 1_000_000
 
 
 class Privacy(Protocol):
-    """What people can have done with what is kept of them. at: the id of the interaction: what is older goes.
+    """Operations on what is kept of people. at: the interaction's id; everything older than it is deleted.
 
-    Each raises OSError where it could not be done completely, and else returns whether all of the bot has done it: a
-    shard that nobody has at the moment will.
+    Each raises OSError if it could not be done completely. Each returns whether all processes have done it; a shard
+    that no process has at the moment does it later.
     """
 
     async def forget_person(self, user_id: int, at: int) -> bool:
-        """Everywhere: memory, sessions, journals, backups, decision log."""
+        """Forgets a person everywhere: memory, sessions, journals, backups, decision log."""
 
     async def forget_channel(self, channel_id: int, at: int) -> bool:
-        """What anybody said in one channel."""
+        """Forgets what anybody said in one channel."""
 
     async def opt_out(self, user_id: int, at: int) -> bool:
         """Also forgets the person."""
@@ -57,10 +57,10 @@ class Privacy(Protocol):
     def is_opted_out(self, user_id: int) -> bool: ...
 
     async def settle(self) -> bool:
-        """Has what is kept stored where export() reads it."""
+        """Writes pending changes to the store, which export() reads."""
 
     async def export(self, user_id: int) -> bytes:
-        """The person's own messages: JSON in UTF-8; empty where there are none."""
+        """The person's own messages as JSON in UTF-8; empty if there are none."""
 
 
 def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
@@ -82,7 +82,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def optout(interaction: discord.Interaction) -> None:
-        # Also of whoever is out: the first time may have been incomplete.
+        # Also for those who have opted out already: the first time may have been incomplete.
         done = OUT_ALREADY if privacy.is_opted_out(interaction.user.id) else OPTED_OUT
         await _carry_out(interaction, _then(privacy.opt_out(interaction.user.id, interaction.id), done))
 

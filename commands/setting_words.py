@@ -1,4 +1,4 @@
-"""Settings of places in words: what is chosen, what holds, and where that comes from."""
+"""Settings of places in words: values, what is in force, and where it comes from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discord_io.split import clipped
 from place_settings.fields import ABOUT, Combining, Level, Listed, choices
 from place_settings.inheritance import InForce
 
-MAX_TEXT, MAX_LISTED = 80, 8  # of a text, and of a list, in one line
+MAX_TEXT, MAX_LISTED = 80, 8  # shown in one line: characters of a text, entries of a list
 MENTIONS = {Listed.CHANNELS: "<#{}>", Listed.ROLES: "<@&{}>", Listed.USERS: "<@{}>"}
 WORDS = {Listed.CHANNELS: "channel", Listed.ROLES: "role", Listed.USERS: "member"}
 DEFAULT_IS = "Default: as whoever runs me has set it."
@@ -23,7 +23,7 @@ def label(name: str) -> str:
 
 
 def value_in_words(name: str, value: Any, *, to_manager: bool) -> str:
-    """A value on one line. Whoever does not manage the place sees how many a list names, and of a secret that it is."""
+    """A value on one line. Those who do not manage the place see only a list's length, and that a secret is set."""
     listed = ABOUT[name].listed
     if value is None:
         return NOT_SET
@@ -44,7 +44,7 @@ def value_in_words(name: str, value: Any, *, to_manager: bool) -> str:
 
 
 def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
-    """Where a value comes from; here: the level that is looked at. What whoever runs the bot has set is the default."""
+    """Where a value comes from; what the bot's owner has set is "default". here: the level that is shown."""
     if set(levels) <= {Level.OWNER}:
         return "default"
     if tuple(levels) == (here,):
@@ -53,7 +53,7 @@ def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
 
 
 def holding_in_words(name: str, holds: InForce, *, to_manager: bool, here: Level | None = None) -> str:
-    """What holds of a setting, and where that comes from; of what each level sets for itself all, the nearest first."""
+    """A setting's value in force, and its source. If each level's value counts, all of them, the nearest first."""
     value = getattr(holds.settings, name, None)
     if value is None:
         return NOT_SET

@@ -1,4 +1,4 @@
-"""The card of a place's settings, and the forms in which they are set: all of it follows from the settings' types."""
+"""The card of a place's settings and its forms, generated from the types of the settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIX = "parley:settings:"
 MAX_OPTIONS, MAX_RADIOS = 25, 10
 MAX_OPTION, MAX_TITLE, MAX_DESCRIPTION, MAX_FIELD, MAX_INPUT = 100, 45, 100, 1_024, 4_000
 PAUSED = "Whoever runs me has paused me in this server: whatever is set, I answer nobody until that ends."
-MAX_SELECTS = 3  # of the five rows, beside those of places and buttons
+MAX_SELECTS = 3  # of the five rows; the others are for the places and the buttons
 
 FIELD = "value"
 DEFAULTS = {
@@ -40,7 +40,7 @@ CHANNEL_TYPES = [
 
 
 class Action(StrEnum):
-    """What a click does; it stands in the custom_id, after the place and the revision."""
+    """What a click does; part of the custom_id, after the place and the revision."""
 
     OVERVIEW = "overview"
     PLACE = "place"
@@ -57,7 +57,7 @@ Card = tuple[discord.Embed, discord.ui.View]
 
 
 class CardDrawer:
-    """Draws the cards of one target, for one user, as things stand now."""
+    """Draws the cards of one target for one user, with the current settings."""
 
     def __init__(self, edge: PlaceEdge, interaction: discord.Interaction, target: Target) -> None:
         self._edge = edge
@@ -70,12 +70,12 @@ class CardDrawer:
     # The pages
 
     def overview(self) -> Card:
-        """What is set here, what holds, and where that comes from."""
+        """The page with all settings: what is in force, and where it comes from."""
         embed = discord.Embed(title=f"Settings of {self._titled}", colour=discord.Colour.blurple())
         names = [name for name, about in ABOUT.items() if self._target.level in about.levels]
         add_groups(embed, {name: self._line(name) for name in names})
         here = [layer for layer in self._holds.layers if layer.level is self._target.level]
-        unread = [name for layer in here for name in layer.unread]  # of a server, also of its document
+        unread = [name for layer in here for name in layer.unread]  # a server's layer includes its whole document
         add_notes(embed, self._edge, self._holds, unread)
         view = _view()
         for start in range(0, min(len(names), MAX_SELECTS * MAX_OPTIONS), MAX_OPTIONS):
@@ -98,9 +98,9 @@ class CardDrawer:
         return embed, view
 
     def list_page(self, name: str, page: int) -> Card:
-        """A list of ids, 25 at a time, with a menu in which they are picked."""
+        """The page of one list of ids, 25 at a time, with a menu to pick them."""
         about, ids = ABOUT[name], sorted(getattr(self._own.settings, name) or ())
-        pages = len(ids) // MAX_OPTIONS + 1  # one more can always be added
+        pages = len(ids) // MAX_OPTIONS + 1  # a page more, so that ids can always be added
         page = max(0, min(page, pages - 1))
         embed = discord.Embed(
             title=f"{about.label} for {self._titled}",
@@ -123,7 +123,7 @@ class CardDrawer:
         return embed, view
 
     def sure(self) -> Card:
-        """Asks whether all settings of the place are to go."""
+        """The page that asks to confirm that all settings of the place are reset."""
         embed = discord.Embed(
             title=f"Inherit everything for {self._titled}?",
             description="All that is set here goes; what is set above it holds then.",
@@ -135,7 +135,7 @@ class CardDrawer:
         return embed, view
 
     def form(self, name: str) -> discord.ui.Modal:
-        """The form in which a choice or a text is set, filled with what stands."""
+        """The form for a choice or a text, filled with the current value."""
         about = ABOUT[name]
         modal = discord.ui.Modal(title=clipped(about.label, MAX_TITLE), custom_id=self._id(Action.SAVE, name))
         modal.add_item(
@@ -175,12 +175,12 @@ class CardDrawer:
         return discord.ui.Select(custom_id=FIELD, options=options)
 
     def _inherited(self, name: str) -> str:
-        """What holds where nothing is set here."""
+        """What is in force if nothing is set here."""
         above = Level(self._target.level - 1)
         return holding_in_words(name, self._edge.holds(self._interaction, above), to_manager=True)
 
     def _select(self, name: str, page: int, ids: Sequence[int]) -> discord.ui.Item[Any]:
-        """A menu of the whole server's, in which Discord searches. What was deleted cannot be shown in it."""
+        """A menu of the server's channels, roles or members, with Discord's search. It cannot show deleted ones."""
         listed = ABOUT[name].listed or Listed.USERS
         kind, guild = DEFAULTS[listed], self._interaction.guild
         there = [
@@ -208,7 +208,7 @@ class CardDrawer:
         return f"**{value}** · {source}" if is_own else held
 
     def _named(self, target: Target) -> str:
-        """The place by its kind and name."""
+        """The place's level and name."""
         guild = self._interaction.guild
         place = guild.get_channel_or_thread(target.place_id) if guild else None
         if target.level is Level.GUILD or place is None:
@@ -225,9 +225,9 @@ class CardDrawer:
 
 
 def add_groups(embed: discord.Embed, lines: Mapping[str, str]) -> None:
-    """A field of the embed for each group, with a line for each of its settings that holds anything.
+    """Adds a field for each group of settings, with a line for each setting that has a value.
 
-    lines: by setting, what is said of it.
+    lines: name of the setting -> its text.
     """
     groups: dict[str, list[str]] = {}
     for name in lines:
@@ -240,7 +240,7 @@ def add_groups(embed: discord.Embed, lines: Mapping[str, str]) -> None:
 
 
 def add_notes(embed: discord.Embed, edge: PlaceEdge, holds: InForce, unread: Iterable[str]) -> None:
-    """Says what whoever looks should know beside the settings. unread: what is set in a form that cannot be read."""
+    """Adds warnings, and what "default" means. unread: names of settings whose stored form cannot be read."""
     found = [edge.gone_model(holds)]
     if any(layer.is_paused for layer in holds.layers):
         found.append(PAUSED)
@@ -252,13 +252,13 @@ def add_notes(embed: discord.Embed, edge: PlaceEdge, holds: InForce, unread: Ite
 
 
 def _longest(name: str) -> int:
-    """How long a text may be that a setting takes."""
+    """The most characters that a text setting takes."""
     limits: list[int | None] = [getattr(item, "max_length", None) for item in PlaceSettings.model_fields[name].metadata]
     return min([MAX_INPUT, *(limit for limit in limits if limit)])
 
 
 def _view() -> discord.ui.View:
-    """The library keeps no such view, as it keeps no finished one: clicks are read from the raw interaction."""
+    """An empty view that is stopped, so that discord.py does not keep it: clicks are read from the raw interaction."""
     view = discord.ui.View(timeout=None)
     view.stop()
     return view

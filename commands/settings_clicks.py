@@ -1,4 +1,4 @@
-"""Clicks on the card of a place's settings, and the forms that it opens. All that counts stands in their custom_ids."""
+"""Clicks on the settings card and its forms. Their whole state is in the custom_ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Page = Callable[[CardDrawer], Card]
 
 @dataclass(frozen=True, slots=True)
 class SettingsClick:
-    """What was clicked on a card. seen: the revision that it shows; rest: of which setting, and which page."""
+    """A parsed click on a card. seen: the revision that the card shows; rest: name of the setting, then the page."""
 
     target: Target
     seen: int
@@ -33,7 +33,7 @@ class SettingsClick:
 
     @property
     def name(self) -> str:
-        """The setting. Raises LookupError for none."""
+        """Name of the setting. Raises LookupError if there is no such setting at this level."""
         name = self.rest[0]
         if name not in ABOUT or self.target.level not in ABOUT[name].levels:
             raise LookupError(name)
@@ -41,14 +41,14 @@ class SettingsClick:
 
     @property
     def listed(self) -> str:
-        """The setting, if it is a list. Raises LookupError."""
+        """Name of the setting, which must be a list. Raises LookupError."""
         if not ABOUT[self.name].listed:
             raise LookupError(self.name)
         return self.name
 
 
 class SettingsClicks:
-    """Answers them. Who may not, or not any more, set what the card is of is told so, whatever they click."""
+    """Handles the clicks. Users who may not change these settings, or may no longer, are told so at any click."""
 
     def __init__(self, edge: PlaceEdge) -> None:
         self.edge = edge
@@ -56,7 +56,7 @@ class SettingsClicks:
         edge.settings.listener = self._cards.changed
 
     async def open(self, interaction: discord.Interaction, target: Target) -> None:
-        """Answers a command with the card of the target."""
+        """Responds to a command with the target's card."""
         embed, view = self._drawer(interaction, target).overview()
         nobody = discord.AllowedMentions.none()
 
@@ -69,7 +69,7 @@ class SettingsClicks:
         await took(interaction, show())
 
     async def answer(self, interaction: discord.Interaction) -> None:
-        """Answers a click, or a form that was sent; any other interaction is left alone."""
+        """Handles a click or a submitted form. Other interactions are ignored."""
         data: Mapping[str, Any] = interaction.data or {}
         if not str(data.get("custom_id")).startswith(PREFIX):
             return
@@ -106,7 +106,7 @@ class SettingsClicks:
     async def _outcome(
         self, interaction: discord.Interaction, click: SettingsClick, data: Mapping[str, Any]
     ) -> tuple[Page, str]:
-        """Does what was clicked. Returns which page is to be seen, and what is said. Raises SettingRefusedError."""
+        """Does what was clicked. Returns the page to show and the message above it. Raises SettingRefusedError."""
         target, seen = click.target, click.seen
         match click.action:
             case Action.OVERVIEW:
@@ -131,7 +131,7 @@ class SettingsClicks:
                 raise LookupError(click.action)
 
     async def _move(self, interaction: discord.Interaction, level: Level) -> None:
-        """Shows the card of another level of the place."""
+        """Shows the card of another level."""
         target = self.edge.target(interaction, level)
         if refusal := self.edge.refusal(interaction, level):
             await whisper(interaction, refusal)
@@ -164,7 +164,7 @@ class SettingsClicks:
 
 
 def read(data: Mapping[str, Any]) -> SettingsClick | None:
-    """What a custom_id of ours says; None for one that no card of ours has."""
+    """Parses the custom_id of a settings card. None: it is not valid."""
     try:
         level, place_id, seen, *what = str(data["custom_id"]).removeprefix(PREFIX).split(":")
         return SettingsClick(Target(Level(int(level)), int(place_id)), int(seen), what[0], what[1:])
@@ -177,7 +177,7 @@ def _list(name: str, page: int) -> Page:
 
 
 def _sent(data: Mapping[str, Any]) -> str | None:
-    """What was chosen or written in a form. Raises LookupError, TypeError."""
+    """The value chosen or written in a form; None: inherit. Raises LookupError, TypeError."""
     field = data["components"][0]["component"]
     if field["custom_id"] != FIELD:
         raise LookupError(FIELD)
@@ -186,10 +186,10 @@ def _sent(data: Mapping[str, Any]) -> str | None:
 
 
 def _shown(interaction: discord.Interaction, data: Mapping[str, Any]) -> frozenset[int]:
-    """What the menu showed that was picked in: it stays as it is where the list is longer."""
+    """The ids that the clicked menu showed. The list's other ids are on other pages, and stay."""
     rows = interaction.message.components if interaction.message else []
     menus = (part for row in rows if isinstance(row, discord.ActionRow) for part in row.children)
     found = (m for m in menus if isinstance(m, discord.SelectMenu) and m.custom_id == data["custom_id"])
     return frozenset(
         int(value.id) for menu in found for value in menu.default_values
-    )  # which the library leaves a text
+    )  # discord.py leaves the ids as text

@@ -1,4 +1,4 @@
-"""/parley: what is set for a server, a category, a channel or a thread, and what holds."""
+"""/parley: the settings of a server, a category, a channel or a thread, and what is in force."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHERE = "For what it is set; this channel where none is named"
 
 
 class SettingsCommands(app_commands.Group):
-    """Discord can hide a group as a whole only, and /parley show is for all: the others ask who uses them."""
+    """The /parley commands. Discord can only hide a whole group, and `show` is for everybody: the others check."""
 
     def __init__(self, clicks: SettingsClicks) -> None:
         super().__init__(
@@ -76,7 +76,7 @@ class SettingsCommands(app_commands.Group):
     async def _changed(
         self, interaction: discord.Interaction, setting: str, value: str | None, where: int | None
     ) -> str:
-        """What became of it; value: None to inherit. Raises SettingRefusedError."""
+        """Changes a setting and returns a sentence about it. value: None: inherit. Raises SettingRefusedError."""
         is_all = value is None and setting.strip().lower() == EVERYTHING
         name = EVERYTHING if is_all else find_setting(setting)
         level = Level(where) if where else Level.CHANNEL if is_all else first_level(name)
@@ -109,7 +109,7 @@ class SettingsCommands(app_commands.Group):
 
 
 def holding_card(edge: PlaceEdge, interaction: discord.Interaction) -> discord.Embed:
-    """What holds here for everybody, and where it comes from. Whoever manages it sees all of it."""
+    """The card of /parley show: what is in force here, and its source. Those who manage the place see all of it."""
     holds, user = edge.holds(interaction), interaction.user
     is_manager = bool(edge.targets(interaction))
     name = getattr(interaction.channel, "name", None) or "this channel"

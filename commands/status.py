@@ -1,4 +1,4 @@
-"""/status: how the bot is and what it did today in a server, for those who manage it."""
+"""/status: the bot's health and what it did today in a server, for those who manage it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_SILENCES, MOST_FAULTS = 4, 3
 
 
 class Status:
-    """What /status says. edge: which model answers, and whether the bot is paused. shards: of this process."""
+    """Writes the response of /status. edge: knows the model and whether the bot is paused; shards: this process's."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Status:
         self._started = clock()
 
     def in_words(self, guild_id: int, interaction: discord.Interaction) -> str:
-        """Of this server alone, in lines."""
+        """The text of /status, about this server only."""
         now = self._clock()
-        self._limits.has_budget(now)  # begins the day
+        self._limits.has_budget(now)  # starts a new day in the ledger if one has begun
         today = self._counts.today(guild_id)
         used = total(self._limits.ledger.today.guilds.get(guild_id, {}).values())
         problem = self._health.problem()

@@ -1,4 +1,4 @@
-"""Clicks on the button by which a longer conversation goes on in a thread of its own."""
+"""Clicks on the button that moves a longer conversation into a thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNTITLED = "Conversation"
 
 
 class ThreadClicks:
-    """Moves a conversation into a thread that is begun at the message with the button, and has that message's id."""
+    """Moves a conversation into a new thread, started from the message with the button, whose id it gets."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ThreadClicks:
         self._states = states
 
     async def answer(self, interaction: discord.Interaction) -> None:
-        """Answers a click; nothing of what was said is said again in the thread."""
+        """Handles a click. Earlier messages are not repeated in the thread."""
         card, channel_id = interaction.message, interaction.channel_id or 0
         conversation = self._conversations.get(channel_id)
         if card is None or conversation is None or conversation.find(card.id) is None:
@@ -65,13 +65,13 @@ class ThreadClicks:
         except FAILURES as error:
             log.warning("thread_not_opened", channel=channel_id, detail=str(error))
             if not (interaction.guild and await _stands(interaction.guild, card.id)):
-                if self._conversations.get(channel_id) is None:  # nobody has begun another one meanwhile
+                if self._conversations.get(channel_id) is None:  # no new conversation has begun there meanwhile
                     self._conversations.move(card.id, channel_id)
                 await interaction.followup.send(REFUSED, ephemeral=True)
             return
         try:
             await thread.add_user(interaction.user)
-        except FAILURES as error:  # who finds it below the message all the same
+        except FAILURES as error:  # they still find the thread below the message
             log.warning("thread_member_not_added", channel=channel_id, detail=str(error))
 
     def _refusal(self, interaction: discord.Interaction, conversation: ChannelConversation) -> str | None:
@@ -85,12 +85,12 @@ class ThreadClicks:
             return SWITCHED_OFF
         if self._turns.is_busy(channel_id) or self._bursts.undecided(channel_id):
             return BUSY
-        # What it asked is answered for the run that waits for it, here.
+        # The pending question's turn waits for the answer in this channel.
         return ASKED if self._states.is_awaiting(channel_id) else None
 
 
 async def _stands(guild: discord.Guild, thread_id: int) -> bool:
-    """Whether there is such a thread, though Discord's answer was none, or that somebody else had begun one there."""
+    """Whether the thread exists although creating it failed: the response was lost, or somebody else created it."""
     try:
         return bool(guild.get_thread(thread_id) or await guild.fetch_channel(thread_id))
     except FAILURES:
@@ -98,7 +98,7 @@ async def _stands(guild: discord.Guild, thread_id: int) -> bool:
 
 
 def title_of(conversation: ChannelConversation) -> str:
-    """The first question, without what only calls the bot."""
+    """Title of the thread: the conversation's first question without mentions."""
     first = next((m for m in conversation.messages if m.is_persons and m.message_id >= conversation.since), None)
     words = " ".join(MENTION.sub("", first.content).split()) if first else ""
     return clipped(words, MAX_TITLE) or UNTITLED

@@ -1,4 +1,4 @@
-"""/tour: what the bot does in the channel, on one card that only whoever asked for it sees."""
+"""/tour: what the bot does in the channel, on one ephemeral card."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: 
 
 
 def tour_card(bot_name: str, status: OffersStatus, *, retention_days: int) -> str:
-    """The card's text, for a channel where things stand so with offers."""
+    """The card's text. status: of offers in the channel."""
     name = discord.utils.escape_markdown(bot_name)
     mute = "" if status.may_speak else "\nIn this channel I may not write at the moment, so here I keep silent."
     offers = (

@@ -1,4 +1,4 @@
-"""Settings that are typed: their names, their values, of which lists by mention, id or name, and what is suggested."""
+"""Parsing of typed settings: names, values, lists by mention, id or name; and autocomplete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SNOWFLAKE = r"\d{15,19}"
 
 
 def find_setting(typed: str) -> str:
-    """The name of a setting by that, or by its label. Raises SettingRefusedError."""
+    """Finds a setting by its name or label, and returns the name. Raises SettingRefusedError."""
     wanted = typed.strip().casefold()
     for name, about in ABOUT.items():
         if wanted in (name, about.label.casefold()):
@@ -31,7 +31,7 @@ def find_setting(typed: str) -> str:
 
 
 def read_value(name: str, typed: str, own: Any, guild: discord.Guild | None) -> Any:
-    """A value for PlaceSettings.changed(). own: the list that is added to or taken from. Raises SettingRefusedError."""
+    """Parses a value for PlaceSettings.changed(). own: the list that "+" and "-" change. Raises SettingRefusedError."""
     listed = ABOUT[name].listed
     if typed.strip().lower() == INHERIT:
         return None
@@ -60,7 +60,7 @@ def _read_ids(listed: Listed, typed: str, guild: discord.Guild | None) -> Iterat
 
 
 def _named(listed: Listed, typed: str, known: Mapping[int, str]) -> int:
-    """The id of the one that is called so. Raises SettingRefusedError."""
+    """Id of the channel or role with this name. Raises SettingRefusedError."""
     called = typed.casefold()
     found = [one for one, name in known.items() if called in (name.casefold(), _bare(name))]
     if len(found) > 1:
@@ -71,7 +71,7 @@ def _named(listed: Listed, typed: str, known: Mapping[int, str]) -> int:
 
 
 def _bare(name: str) -> str:
-    """A name as people write it who do not care for marks or case."""
+    """A name in lower case, without "@", "#" or the mark of a category."""
     return name.casefold().removeprefix("@").removeprefix("#").removesuffix(CATEGORY)
 
 
@@ -81,7 +81,7 @@ def _unknown(listed: Listed, typed: str) -> SettingRefusedError:
 
 
 def _known(listed: Listed, guild: discord.Guild | None) -> dict[int, str]:
-    """The names of what can be listed, marked as in Discord, by id. Of members, Discord does not tell the bot."""
+    """The channels or roles that can be listed: id -> name with its mark. Empty for members: the bot has no list."""
     if guild is None or listed is Listed.USERS:
         return {}
     if listed is Listed.ROLES:
@@ -91,7 +91,7 @@ def _known(listed: Listed, guild: discord.Guild | None) -> dict[int, str]:
 
 
 def suggest_settings(typed: str, *others: str) -> list[Choice[str]]:
-    """The settings whose name or label contains what is typed, at most 25. others: what can be named beside them."""
+    """The settings whose name or label contains what is typed, at most 25. others: further words to suggest."""
     labels = {name: about.label for name, about in ABOUT.items()} | {one: one.capitalize() for one in others}
     wanted = typed.strip().casefold()
     found = [name for name, text in labels.items() if wanted in name or wanted in text.casefold()]
@@ -99,7 +99,7 @@ def suggest_settings(typed: str, *others: str) -> list[Choice[str]]:
 
 
 def suggest_values(edge: PlaceEdge, interaction: discord.Interaction, setting: str, typed: str) -> list[Choice[str]]:
-    """What can be chosen for a setting and contains what is typed; of a list, for its last part. At most 25."""
+    """The choices of a setting that contain what is typed, at most 25. In a list its last part is completed."""
     try:
         name = find_setting(setting)
     except SettingRefusedError:
@@ -112,13 +112,13 @@ def suggest_values(edge: PlaceEdge, interaction: discord.Interaction, setting: s
 
 
 def suggest(offered: Sequence[str], typed: str) -> list[Choice[str]]:
-    """Those that contain what is typed, at most 25."""
+    """The choices that contain what is typed, at most 25."""
     found = [one for one in offered if typed.strip().casefold() in one.casefold() and len(one) <= MAX_CHOICE]
     return [Choice(name=one, value=one) for one in found[:MAX_SUGGESTED]]
 
 
 def _seen(interaction: discord.Interaction, known: dict[int, str]) -> dict[int, str]:
-    """Without the channels that whoever types does not see."""
+    """Leaves out the channels that the user cannot see."""
     guild, user = interaction.guild, interaction.user
     if guild is None or not isinstance(user, discord.Member):
         return {}

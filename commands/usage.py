@@ -1,4 +1,4 @@
-"""/usage: what models were used for and what it cost; one's own for everybody, the server's for who manages it."""
+"""/usage: use of models and its cost; for everybody their own, for those who manage the server all of it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CHART_DAYS, MOST_CHANNELS, MOST_ROWS = 14, 5, 10
 CHART_NAME = "usage.png"
 WHOSE = {Scope.GUILD: "This server", Scope.CHANNEL: "This channel", Scope.THREAD: "This thread", Scope.PERSON: "You"}
 
-# The chart has its own background, so that it reads alike on Discord's light and dark.
+# The chart has its own background, so that it looks the same in Discord's light and dark theme.
 SIZE, MARGIN, HEAD, FOOT = (720, 260), 20, 56, 34
 BACKGROUND, INK, FAINT, BAR, TODAY = "#1e1f22", "#f2f3f5", "#a9adb8", "#7f8df5", "#f0b232"
 
 
 class Usage:
-    """What /usage says, of what the limits know."""
+    """Writes the response of /usage from the ledger and the limits."""
 
     def __init__(self, limits: Limits, clock: Callable[[], datetime]) -> None:
         self._limits = limits
@@ -68,7 +68,7 @@ class Usage:
         return await _with_chart(lines, days, "What this server has used")
 
     async def _by_all(self, now: datetime, account: Account) -> list[str]:
-        """What all processes have counted, where there are several: all else is what this one has."""
+        """A line with what all processes have counted, if there are several: all else is this process's own."""
         used = await self._limits.looked_up_by_all(now, account)
         said = [f"{WHEN[period]} {dollars(amount.micros)}, {amount.tokens:,} tokens" for period, amount in used.items()]
         return [BY_ALL.format(used="; ".join(said))] if said else []
@@ -92,7 +92,7 @@ def add_usage(tree: app_commands.CommandTree, usage: Usage) -> None:
 
 
 def in_words(figures: Figures) -> str:
-    """What was used, in money as far as that is known."""
+    """Figures in words, with the cost as far as it is known."""
     if not figures.calls:
         return "nothing"
     answers = f"{figures.answers:,} answer{'' if figures.answers == 1 else 's'}"
@@ -135,7 +135,7 @@ def _left(standing: Iterable[Reached], scopes: set[Scope]) -> list[str]:
 
 
 def _of_all(reached: Reached) -> str:
-    """The owner's budget for all servers together, of which only the share is told."""
+    """A line on the owner's budget for all servers together, as a percentage only."""
     share = min(100, 100 * reached.used // reached.limit.amount)
     period = "today" if reached.limit.period is Period.DAY else "this month"
     of = "money" if reached.limit.in_money else "tokens"
@@ -162,7 +162,7 @@ def _added(parts: Iterable[Mapping[K, Figures]]) -> dict[K, Figures]:
 
 
 async def _with_chart(lines: Sequence[str], days: Sequence[tuple[date, Figures]], title: str) -> Outcome:
-    """The lines, with a picture of the last days unless nothing was used in them."""
+    """The lines, with a chart of the last 14 days if anything was used in them."""
     days = days[-CHART_DAYS:]
     if not any(figures.calls for _, figures in days):
         return "\n".join(lines)
@@ -174,7 +174,7 @@ async def _with_chart(lines: Sequence[str], days: Sequence[tuple[date, Figures]]
 
 
 def alt_text(amounts: Sequence[tuple[date, int]], title: str, *, in_money: bool) -> str:
-    """The chart in words, for those who do not see it."""
+    """Alternative text of the chart."""
     most_on, most = max(amounts, key=lambda one: one[1])
     words = [f"{title} a day from {amounts[0][0]} to {amounts[-1][0]}: most on {most_on}, {_amount(most, in_money)};"]
     words += [f"{day.day}.: {_amount(amount, in_money)}" for day, amount in amounts]
@@ -182,7 +182,7 @@ def alt_text(amounts: Sequence[tuple[date, int]], title: str, *, in_money: bool)
 
 
 def chart(amounts: Sequence[tuple[date, int]], title: str, *, in_money: bool) -> bytes:
-    """Bars, one a day, the last of which is today, as a PNG."""
+    """The bar chart as a PNG: one bar a day, today last."""
     from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415 - slow, and seldom needed
 
     image = Image.new("RGB", SIZE, BACKGROUND)

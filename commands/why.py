@@ -1,4 +1,4 @@
-"""Why it spoke or did not: the last decisions of a channel, and the one on a message."""
+"""/why: why the bot spoke or did not: the last decisions in a channel, or the one on a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decider import LoggedDecision, Reason, RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
 from understanding.links import DISCORD, message_link
 
-SHOWN, MAX_WORDS = 5, 60  # decisions; characters of a message
+SHOWN, MAX_WORDS = 5, 60  # decisions shown; characters quoted of a message
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
@@ -23,7 +23,7 @@ UNNAMED = "somebody who asked not to be read"
 
 
 def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, site: str = DISCORD) -> None:
-    """privacy: says who is neither named nor quoted; site: where links to messages lead."""
+    """Adds /why. privacy: knows who has opted out, and is not named or quoted; site: what message links begin with."""
 
     def in_words(interaction: discord.Interaction, entry: LoggedDecision) -> str:
         decision, may = entry.decision, interaction.permissions
@@ -31,8 +31,8 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         told = decision if reads_history(interaction) else decision.unquoting
         is_theirs = interaction.user.id == entry.author_id or may.manage_channels or may.manage_guild
         if decision.reason is Reason.NOT_ALLOWED and not is_theirs:
-            told = replace(told, evidence="")  # who is on which list is shown to those who manage it
-        # What a model says of a message may be what the message has it say: it is no link, and no heading.
+            told = replace(told, evidence="")  # only those who manage the place see who is on which list
+        # A message may have made the model write this text, so links and headings in it are escaped.
         told = replace(told, evidence=plain(told.evidence), agent=plain(told.agent))
         return (replace(told, partner=None) if is_unnamed else told).in_words()
 
@@ -69,6 +69,6 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
 
 
 def _first_words(content: str) -> str:
-    """What a message begins with, on one line and without formatting; empty where it has no text."""
+    """The beginning of a message on one line, with markdown escaped; empty if it has no text."""
     words = clipped(plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
     return f" “{words}”" if words else ""
