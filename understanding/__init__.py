@@ -1,1 +1,1 @@
-"""What words mean: pure functions of texts, which know neither Discord nor any state."""
+"""Understanding of texts: pure functions, without Discord and without state."""

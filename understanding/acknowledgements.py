@@ -1,4 +1,4 @@
-"""Acknowledgements, which ask for no answer: a bare thanks, ok or laugh."""
+"""Acknowledgements, which need no answer: a bare thanks, ok or laugh."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FILLERS = frozenset(
     its is then got now oh ah well hm hmm""".split()
 )
 KNOWN = FILLERS | THANKS | LAUGHTER | CONSENT
-ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be a question
+ASKING = frozenset(CUES["asking"].split())  # "is that good" is a question without its mark, too
 MAX_WORDS, MAX_LENGTH = 8, 100
 SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
 PARTS_OF_EMOJI = frozenset({"So", "Sk", "Mn", "Cf"})  # pictures, skin tones, variation selectors, joiners
 
 
 class Acknowledgement(StrEnum):
-    """A message that is only this. CONSENT ("ok", "cool") answers a question where one was asked."""
+    """Kind of a message that is nothing else. CONSENT ("ok", "cool") is an answer if a question was asked."""
 
     THANKS = "thanks"
     CONSENT = "consent"
@@ -34,7 +34,7 @@ class Acknowledgement(StrEnum):
 
 
 def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | None:
-    """What a text is that says no more than thanks, ok, lol or an emoji, to the bot or not; None where it says more."""
+    """The kind of a text that is only thanks, ok, lol or an emoji, with the bot's name or not. None: it says more."""
     if len(text) > MAX_LENGTH:
         return None
     rest = SMILEY.sub(" ", text)
@@ -50,7 +50,7 @@ def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | Non
     ):
         if not core.isdisjoint(words):
             return acknowledgement
-    # Without its smileys, what consists of emoji has nothing else in it.
+    # Emoji only: besides smileys nothing but pictures and their modifiers.
     kinds = {unicodedata.category(character) for character in "".join(rest.split()) if character not in ".!~"}
     is_emoji = not words and kinds <= PARTS_OF_EMOJI and (kinds or rest != text)
     return Acknowledgement.EMOJI if is_emoji else None

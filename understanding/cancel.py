@@ -1,7 +1,7 @@
-"""Whether a reply calls off what is going on, as people say it; and how a short reply is cut into clauses.
+"""Detects replies that cancel what is going on, and cuts short replies into clauses.
 
-The words are closed classes of common English. What names a thing of some trade (a reservation, an alarm, a song) is
-not among them, so that "cancel my reservation" stays the wish that it is.
+The words are closed classes of common English. Names of things (a reservation, an alarm, a song) are not among them,
+so that "cancel my reservation" stays a request.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from understanding.stopping import read_stop
 from understanding.wording import CUES_OF, NOT_WORDS
 
-MAX_LENGTH = 600  # characters: who writes more neither answers nor calls off by it
+MAX_LENGTH = 600  # characters: a longer message is neither an answer nor a cancellation
 
-PICTURES = {"yes": "👍👌✅✔☑🆗🙆💯🫡", "no": "👎❌✖❎🚫🙅🛑⛔✋🖐🤚", "maybe": "🤷🤔🙄"}  # whatever their tone of skin
+PICTURES = {"yes": "👍👌✅✔☑🆗🙆💯🫡", "no": "👎❌✖❎🚫🙅🛑⛔✋🖐🤚", "maybe": "🤷🤔🙄"}  # in any skin tone
 REPLACED = str.maketrans(
     dict.fromkeys("'’`ʼ", "")
     | dict.fromkeys("_*~", " ")
@@ -29,31 +29,31 @@ NOT_IN_WORDS = re.compile(r"[^\w+]+")
 
 
 class Clause(NamedTuple):
-    """words: lower case, one space between, without apostrophes ("thats")."""
+    """A clause. words: lower case, single spaces between, without apostrophes ("thats"); asks: "?" follows."""
 
     words: str
     asks: bool
 
 
 def plain(text: str) -> str:
-    """In lower case, without mentions, links, code, apostrophes and stretched letters; 👍 becomes "yes"."""
+    """The text in lower case, without mentions, links, code, apostrophes and stretched letters; 👍 becomes "yes"."""
     return STRETCHED.sub(r"\1", NOT_WORDS.sub(" ", text).casefold().translate(REPLACED))
 
 
 def clauses(text: str) -> list[Clause]:
-    """The clauses of a plain text in their order, cut at marks and conjunctions; a "but" stays with what it joins."""
+    """The clauses of a plain text in order, cut at punctuation and conjunctions; "but" stays with what follows it."""
     cut = CLAUSE.findall(JOINT.sub(r",\1", text))
     found = (Clause(NOT_IN_WORDS.sub(" ", words).strip(), "?" in marks) for words, marks in cut)
     return [clause for clause in found if clause.words]
 
 
 def one_of(ways: str) -> re.Pattern[str]:
-    """A pattern for whole words in any of these ways, one or more on a line; a line may end with a backslash."""
+    """A pattern for whole words that matches any of the alternatives. A line that ends with a backslash goes on."""
     lines = ways.replace("\\\n", "").strip().splitlines()
     return re.compile(rf"\b(?:{'|'.join(map(str.strip, lines))})\b")
 
 
-# Said before and after a calling off: politeness, hesitation, who is asked to do it.
+# Words before and after a cancellation: politeness, hesitation, addressees.
 BEFORE = frozenset(
     """oh ah um uh ok okay well hey hi so please pls plz just now actually no nope nah wait sorry thanks thank can could
     will would may might should must have you u we i id lets let us me like want wish prefer love need needed to kindly
@@ -69,7 +69,7 @@ ENDINGS = frozenset(
     forget ignore disregard dismiss skip pause close kill destroy desist nevermind void retract rescind suspend
     canceling cancelling stopping ending quitting""".split()
 )
-# What is going on, named by nothing but what it is.
+# General words for what is going on.
 WHAT_ENDS = AFTER | frozenset(
     """it that this those them everything anything all of the my your our any a an whole entire current currently
     present last latest previous recent recently prior ongoing existing active running same about with on out from in by
@@ -107,7 +107,7 @@ ASIDES = one_of(r"""
     good ?bye|bye(?: bye)?|good ?night
     (?:im|i am) (?:good|fine|ok|okay)|(?:on second thought|you know what|my bad|very much|so much)s?
     i (?:already |just )?(?:know|knew|found|figured|got|did|remember|remembered|see|saw|solved|forgot)\b.*
-""")  # that may stand beside it
+""")  # phrases that may stand beside a cancellation
 
 REQUESTING = one_of(r"(?:can|could|may|would|will) (?:i|we|you|u)|please")
 ASKING_WHETHER = one_of(r"(?:should|shall|must|might) (?:i|we)")
@@ -120,18 +120,19 @@ NO_NAMES = CUES_OF.keys() | set("off up down out over away back on in".split())
 
 
 def calls_off(reply: str) -> bool:
-    """Whether a reply calls the flow off.
+    """Whether a reply cancels the flow.
 
-    It does when one of its clauses does and no other says anything: "ok, never mind, thanks". A reply that goes on to
-    something else, takes it back or asks whether to do it calls nothing off; nor does a goodbye alone. In languages
-    other than English the whole reply counts. All cancel patterns of the document "Conversation State Manager" do.
+    It does if one of its clauses cancels and the others say nothing: "ok, never mind, thanks". A reply that goes on to
+    something else, takes it back or asks whether to do it cancels nothing; nor does a goodbye alone. In languages other
+    than English the whole reply must be a cancellation. All cancel patterns of the document "Conversation State
+    Manager" are recognised.
     """
     if len(reply) > MAX_LENGTH:
         return False
     if read_stop(reply):
         return True
     cut = clauses(plain(reply.translate(NODS)))
-    # "Should I cancel" and "cancel?" ask and request nothing; but "can you stop?" is a request.
+    # "Should I cancel" and "cancel?" only ask; "can you stop?" is a request.
     off = [
         ends(words) and not ASKING_WHETHER.search(words) and (not asks or REQUESTING.search(words) is not None)
         for words, asks in cut
@@ -145,18 +146,18 @@ def calls_off(reply: str) -> bool:
 
 
 def ends(words: str) -> bool:
-    """Whether a clause calls off: by an ending verb and after it only words for what is going on, or in another way.
+    """Whether a clause cancels: by an ending verb followed only by words for what is going on, or by a set phrase.
 
-    Courtesy around it and a name do not count: "could you please stop what you're doing".
+    Polite words around it and a name are ignored: "could you please stop what you're doing".
     """
     return any(_is_ending(rest) for named in _without_name(words.split()) for rest in _without_courtesy(named))
 
 
 def _without_name(words: list[str]) -> list[list[str]]:
-    """The words, and less an unknown word that can be a name.
+    """The words as they are, and without an unknown word that can be a name.
 
-    It stands at the beginning, before two words or more ("hey Robo stop it", but not "bus stop"), or at the end after a
-    word that takes no object: "shut up Robo".
+    A name stands at the beginning before two words or more ("hey Robo stop it", but not "bus stop"), or at the end
+    after a word that takes no object: "shut up Robo".
     """
     found = [words]
     start = int(words[0] in GREETINGS)
@@ -168,7 +169,7 @@ def _without_name(words: list[str]) -> list[list[str]]:
 
 
 def _without_courtesy(words: list[str]) -> Iterator[list[str]]:
-    """The words less any of what is said before, with what is said after and without."""
+    """The words without each number of polite words at the start, each with and without those at the end."""
     end = len(words)
     while end and words[end - 1] in AFTER:
         end -= 1
@@ -188,6 +189,6 @@ def _is_ending(words: list[str]) -> bool:
 
 
 def _says_nothing(words: str, place: int) -> bool:
-    """Courtesy and hesitation; or a name, which stands alone before: "Robo, stop"."""
+    """Whether a clause is only politeness or hesitation, or, as the first one, a name: "Robo, stop"."""
     is_name = place == 0 and words.isalpha() and words not in CUES_OF
     return is_name or (BEFORE | AFTER).issuperset(words.split()) or ASIDES.fullmatch(words) is not None

@@ -1,4 +1,4 @@
-"""Replies and options as words: numbers in digits, clauses, and the options by what they can be called by."""
+"""Replies and options as words: numbers in digits, clauses, and an index of the options' names and attributes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from understanding.choice_words import (
 from understanding.wording import NOT_WORDS
 
 MAX_NAME_LENGTH, MAX_ATTRIBUTES = 120, 12
-MAX_CUT, MAX_HEADS = 80, 2  # a longer name, or one with more colons, brackets and dashes, counts as a whole only
+MAX_CUT, MAX_HEADS = 80, 2  # a longer name, or one with more colons, brackets and dashes, is not cut into parts
 MIN_TYPO_LENGTH, LONG_WORD = 5, 10  # one typing error in a word, two in a long one
 MIN_STEM, STEM_SHARE, MAX_SUFFIX = 5, 0.8, 3  # letters in common, share of the shorter word, letters more
 
 Option = str | Mapping[str, Any]
-"""What can be chosen: a name, or a mapping with a "name" and attributes that tell equal names apart."""
+"""An option: a name, or a mapping with a "name" and attributes that distinguish equal names."""
 
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen""".split()
@@ -42,7 +42,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 
 def _numbers() -> dict[str, str]:
-    """Numbers up to 199 as they are said, by their digits: "twenty one", "twentyfirst" give "21", "21th"."""
+    """Numbers up to 199 in words -> in digits: "twenty one" -> "21", "twentyfirst" -> "21th"."""
     numbers = {word: str(value) for value, word in enumerate(_ONES)}
     numbers |= {word: f"{value}th" for value, word in enumerate(_ORDINALS)}
     for value, ten in enumerate(_TENS, start=2):
@@ -52,7 +52,7 @@ def _numbers() -> dict[str, str]:
     for (word, digits), joint in product(list(numbers.items()), (" ", " and ")):
         numbers[f"one hundred{joint}{word}"] = "1" + digits.zfill(2 if digits.isdecimal() else 4)
     numbers |= {"one hundred": "100", "one hundredth": "100th"}
-    del numbers["one"]  # as often a pronoun
+    del numbers["one"]  # it is as often a pronoun
     return numbers
 
 
@@ -77,7 +77,7 @@ TOKEN = re.compile(
     r"|\d{1,2}(?=[ap]m\b)"
     r"|[$€£]?\d+(?:[.:,]\d+)+%?|[$€£]\d+|\d+%"
     r"|\d[^\W_\u3040-\u30ff\u3400-\u9fff]*"
-    r"|[\u3040-\u30ff\u3400-\u9fff]"  # a character of these scripts is taken for a word
+    r"|[\u3040-\u30ff\u3400-\u9fff]"  # each character of these scripts counts as a word
     r"|(?<=\d)[+*×÷=](?=\d)|(?<=\d )[-+*/×÷=](?= \d)"  # an operator between numbers
     r"|[.,;:!?()\n#]"
 )
@@ -86,7 +86,7 @@ HEAD = re.compile(r":(?!\d)|\(|\s[-\u2013]\s")
 
 
 class Reply(NamedTuple):
-    """The words of a reply, numbers in digits; the clause of each word; the mark that ends each clause."""
+    """A reply. words: numbers in digits; clauses: the clause of each word; marks: the punctuation after each clause."""
 
     words: list[str]
     clauses: list[int]
@@ -94,9 +94,10 @@ class Reply(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A name or an attribute of an option: the places of the words that carry meaning, and the grammar among them.
+    """A name or an attribute of an option.
 
-    lead: the grammar before them; bare: whether there is nothing but grammar, as in the name "After".
+    option: index of the option; words: its meaningful words -> their positions; grammar: its grammar words; lead: those
+    before the first meaningful word; is_name: a name, not an attribute; bare: only grammar, as the name "After".
     """
 
     option: int
@@ -108,7 +109,7 @@ class Phrase(NamedTuple):
 
 
 def cardinal(word: str) -> int | None:
-    """The value of "2"; None for an ordinal and whatever else is no whole number of at most 15 digits."""
+    """The value of "2"; None for an ordinal and for anything but a whole number of at most 15 digits."""
     return int(word) if word.isdecimal() and len(word) <= 15 else None
 
 
@@ -118,10 +119,10 @@ def ordinal(word: str) -> int | None:
 
 
 def in_digits(words: Sequence[str]) -> list[str]:
-    """Words with each number up to 199, time and date in one spelling.
+    """The words, with numbers up to 199, times and dates in one spelling.
 
-    "Twenty first" is "21th", "7 pm" "7:00 pm", "5th of May" "may 5th". A bare "one" stays, and words that make no
-    number together stay apart: "one third", "two three".
+    "Twenty first" becomes "21th", "7 pm" "7:00 pm", "5th of May" "may 5th". A bare "one" stays, and so do words that
+    are no number together: "one third", "two three".
     """
     found: list[str] = []
     at = 0
@@ -138,22 +139,22 @@ def in_digits(words: Sequence[str]) -> list[str]:
 
 
 def plain(reply: str) -> str:
-    """A reply without links, mentions, code and quoted lines, folded."""
+    """The reply without links, mentions, code and quoted lines, and folded."""
     return folded(NOT_WORDS.sub(" ", QUOTED.sub(" ", reply)))
 
 
 def folded(text: str) -> str:
-    """Text without case and accents, and with one spelling of what has several; lines stay lines."""
+    """The text without case and accents, with one spelling of characters that have several. Line breaks stay."""
     if not text.isascii():
         for character, spelling in CHARACTERS.items():
             text = text.replace(character, spelling)
-        # One character may become eighteen.
+        # NFKD may turn one character into eighteen.
         text = FOLDED_AWAY.sub("", unicodedata.normalize("NFKD", text)[: max(MAX_NAME_LENGTH, 2 * len(text))])
     return HALF_OF_DAY.sub(r"\1m", text.casefold().replace("&", " and "))
 
 
 def read(text: str) -> Reply:
-    """A folded text in clauses: they end at a mark, and before words that turn ("but") or go on anew ("and I")."""
+    """Cuts a folded text into clauses: at punctuation, before "but" and the like, and before "and I" and the like."""
     reply = Reply([], [], [])
     run: list[str] = []
     tokens = iter(zip_longest(found := TOKEN.findall(text), found[1:], fillvalue=""))
@@ -172,7 +173,7 @@ def read(text: str) -> Reply:
 
 
 def _close(reply: Reply, run: list[str], mark: str) -> None:
-    """Ends a clause."""
+    """Ends a clause: adds its words to the reply."""
     if run:
         words = in_digits(run) if not NUMBERS.keys().isdisjoint(run) or HAS_DIGIT.search("".join(run)) else run
         reply.words.extend(words)
@@ -182,7 +183,7 @@ def _close(reply: Reply, run: list[str], mark: str) -> None:
 
 
 class Index:
-    """The options by the words of their names and attributes."""
+    """Index of the options by the words of their names and attributes."""
 
     def __init__(self, options: Sequence[Option]) -> None:
         self.count = len(options)
@@ -195,12 +196,12 @@ class Index:
 
     @cached_property
     def joined(self) -> Mapping[str, tuple[str, str]]:
-        """Words that follow each other in a phrase, by how they look without the space."""
+        """Two adjacent words of a phrase written as one -> the two words."""
         phrases = (phrase for found in self.phrases_with.values() for phrase in found)
         return {"".join(pair): pair for phrase in phrases for pair in pairwise(phrase.words)}
 
     def spelled(self, reply: Reply) -> Reply:
-        """The reply with words of the options spelled as they are there: "shinjuko", "sevenoaks", "full size"."""
+        """The reply with its misspelled words spelled as in the options: "shinjuko", "sevenoaks", "full size"."""
         spelled = Reply([], [], reply.marks)
         before = ""
         words = iter(zip(reply.words, reply.clauses, [*reply.words[1:], ""], strict=False))
@@ -231,10 +232,10 @@ class Index:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one known word that a word is, but for a typing error or its ending; None if there are several.
+    """The one known word that differs only by a typing error or its ending. None: there is none, or several.
 
-    A typing error is never in the first letter, two are in words of ten letters only, and a short word has none that
-    puts one letter for another: "greek" is not "green". By its ending "luxurious" is "luxury".
+    The first letter must be right. Two errors are allowed only in words of ten letters or more, and a short word may
+    not have a letter replaced: "greek" is not "green". Different endings: "luxurious" is "luxury".
     """
     alike = [other for other in known if other[0] == word[0] and len(other) >= MIN_TYPO_LENGTH]
     errors = 1 if len(word) < LONG_WORD else 2
@@ -254,7 +255,7 @@ def _nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def _calls(option: Option) -> Iterator[tuple[str, bool]]:
-    """What an option can be called by: its name (True) and its attributes: short texts and numbers, no ids."""
+    """The texts that can name an option: its name (True); its attributes (False), short texts and numbers, no ids."""
     named = {"name": option} if isinstance(option, str) else option
     yield str(named.get("name") or "")[:MAX_NAME_LENGTH], True
     told = [
@@ -267,7 +268,10 @@ def _calls(option: Option) -> Iterator[tuple[str, bool]]:
 
 
 def _phrases(number: int, text: str, is_name: bool) -> Iterator[Phrase]:
-    """A name or attribute; of a name also its head and what follows it: "Mad Max" of "Mad Max: Fury Road"."""
+    """The phrases of a name or attribute: all of it, and its parts before and after a colon, bracket or dash.
+
+    "Mad Max: Fury Road" gives "Mad Max", too. The part after counts as an attribute.
+    """
     words = read(text).words
     telling = [word for word in words if word not in GRAMMAR]
     places = {word: place for place, word in enumerate(telling or words)}

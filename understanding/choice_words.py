@@ -1,6 +1,6 @@
-"""The closed classes of common English words by which a choice among options is understood.
+"""Closed classes of common English words, used to understand a choice among options.
 
-What a word is here for is said where the class is used; nothing of any trade or place is among them.
+The code that uses a class says what it is for. No class has words of a special field or place.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from understanding.wording import TOO_COMMON
 
-# Words that may stand beside a choice without making it something else, from the few to the many.
+# Words that may stand beside a choice without changing it, from the smallest class to the largest.
 POLITE = frozenset(
     """please pls plz ok okay k yes yeah yep yup ya sure alright right thanks thank you ty thx well oh ah ooh hmm hm um
     umm uh so then and or just hi hey no nope nah number one""".split()
@@ -45,7 +45,7 @@ FRAME = (
 )
 FRAME_OF_PART = FRAME - {"something", "somewhere"}  # "something for the family" means a kind, not "Family Reunion"
 
-# Places in the list: what a number or ordinal follows, counts and is not.
+# Positions in the list: words before a number or ordinal, words that it counts, and words with which it is no position.
 PLACES: Mapping[str, int] = {"former": 0, "top": 0, "last": -1, "final": -1, "latter": -1, "bottom": -1}
 OF_TWO = frozenset({"former", "latter"})
 MIDDLE = frozenset({"middle", "centre", "center"})
@@ -74,10 +74,10 @@ VALUING = COUNTING | UNITS | {"of"}
 # Names.
 PHRASAL = frozenset("give go going get look looks work works do use".split())  # as in "give up", "go on"
 PARTICLES = frozenset("up down out off on in over away back".split())
-LINKS = frozenset({"the", "of", "a"})  # at the head of a name, may be left out
+LINKS = frozenset({"the", "of", "a"})  # may be left out at the start of a name
 PRONOUNS = frozenset("i me you it he him she her we us they them this that these those one all any".split())
 
-# How it is said: rejected, told, asked, or meant.
+# Whether an option is rejected, talked about, asked about, or chosen.
 NEGATORS = frozenset(
     """not no never without except besides neither nor than hate dislike avoid skip exclude forget ignore pass allergic
     dont doesnt didnt isnt wont cant cannot""".split()
@@ -88,7 +88,7 @@ TOLD = frozenset(
     "was were did went saw seen been had already yesterday watched tried ate visited didn't haven't never says".split()
 )
 REPORTERS = frozenset("i we he she they you".split())  # before a past tense
-DECIDED = frozenset(  # end in "ed" and choose
+DECIDED = frozenset(  # verbs in "ed" that choose
     "need wanted liked loved preferred picked selected decided voted settled hoped agreed asked".split()
 )
 GROUPS = frozenset("us you them".split())
@@ -107,11 +107,11 @@ PREPOSITIONS = frozenset("in at near for around by from on".split())
 AGREEING = frozenset("yes yeah yep yup".split())
 BEFORE_VERBS = frozenset("to rather i'll we'll i'd we'd let's lets".split())
 
-# Where a clause ends, and what two words mean together.
+# Words before which a clause ends, and pairs of words with one meaning.
 TURNS = frozenset("but if though although because since while".split())
-JOINTS = frozenset({"and", "so", "then"})  # before who goes on: "and I"
+JOINTS = frozenset({"and", "so", "then"})  # end a clause before one of STARTS: "and I"
 STARTS = frozenset("i i'd i'll i'm we we'd we'll let's lets can could".split())
-PAIRS: Mapping[tuple[str, ...], str] = {  # two words that mean one
+PAIRS: Mapping[tuple[str, ...], str] = {  # two words -> the word that they stand for
     tuple(pair.split()): word
     for word, pairs in {
         "except": "instead of, rather than, other than, apart from, aside from, anything but, everything but",

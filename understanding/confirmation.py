@@ -1,8 +1,8 @@
-"""Whether a reply says yes, no, or neither of them.
+"""Decides whether a reply means yes, no, or neither.
 
-To take for a yes what is none is the worst of errors: a yes needs words that say it, and none beside them that take it
-back, put it off, make it depend on something or doubt it. A reply is cut into clauses, each gets a kind by closed
-classes of common words, and the order of the kinds decides.
+A false yes is the worst error: a yes needs words that say it, and no others that take it back, postpone it, put a
+condition or doubt it. A reply is cut into clauses, each clause gets a kind by closed classes of common words, and the
+order of the kinds decides.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ class Kind(StrEnum):
     """What a clause does."""
 
     YES = auto()
-    FINE = auto()  # praise, which may greet what was said and no more
-    OK = auto()  # "ok", "sure": even less where more is said
+    FINE = auto()  # praise, perhaps only of what was said
+    OK = auto()  # "ok", "sure": weaker still if more is said
     NO = auto()
-    DENIAL = auto()  # some "not", whatever it denies
+    DENIAL = auto()  # any other "not"
     LATER = auto()
     UNSURE = auto()
     CHANGE = auto()  # of what was said before
-    REVISES = auto()  # "actually": a yes or no that comes next counts
-    LIMITS = auto()  # says on which condition, or to what only
-    OFF = auto()  # calls the whole thing off
+    REVISES = auto()  # "actually": a yes or no after it counts
+    LIMITS = auto()  # sets a condition or a limit
+    OFF = auto()  # cancels everything
     DONE = auto()  # "that's all", "I'm good"
     ASKS = auto()
     WISH = auto()
-    NOTHING = auto()  # courtesy
+    NOTHING = auto()  # politeness
     OTHER = auto()
 
 
-MAX_PROMPT = 1_000  # characters of a question that are read, its last
+MAX_PROMPT = 1_000  # the last characters of a question, which are read
 NUMBERED = re.compile(r"(\d)[).:] *(yes|no)\b")  # "(1) Yes or (2) No"
 
 MEANINGS = {"fine": "ok", "unsure": "maybe", "yes": "yes", "now": "now", "nothing": ""}
@@ -49,17 +49,17 @@ problem|worries|prob|issues?|objections?|complaints?|doubt|mistakes?|errors?))
     (?P<now>right (?:now|here|there|away))
     (?P<nothing>why not|if not|cant wait|cannot wait|not bad|as a matter of fact|if you (?:can|could|would|dont mind)\
 |if (?:its |thats )?(?:possible|okay|ok|fine))
-""")  # what it means as a whole is not what its words mean
+""")  # idioms: their meaning is not that of their words
 ANSWER = re.compile(
     r"(?P<yes>ya+h?|ye+(?:ah*|[ps]+|ap|h)?|yup+|yas+|yess?ir|aye|affirmative|agreed?)"
     r"|(?P<ok>oka?y?|oke?y|okie|alright|sure|cool|nice)|(?P<no>no+|nope?|nah+|naw|nay|negative|nada|disagree)"
 )
-ALONE = (  # where nothing stands beside it
+ALONE = (  # answers only if nothing stands beside them
     dict.fromkeys(("y", "yh", "+1", "thumbsup"), Kind.YES)
     | dict.fromkeys(("n", "thumbsdown"), Kind.NO)
     | dict.fromkeys(("k", "kk", "right"), Kind.OK)
 )
-EMPHATIC = frozenset(  # a yes alone, and before other words no more than emphasis
+EMPHATIC = frozenset(  # a yes if alone; before other words only emphasis
     """absolutely definitely certainly correct exactly precisely indeed totally positive roger obviously naturally
     surely confirm confirmed true granted""".split()
 )
@@ -201,8 +201,8 @@ SOMETHING_ELSE = frozenset({Kind.ASKS, Kind.WISH, Kind.DONE, Kind.OTHER})
 def confirm(reply: str, prompt: str = "") -> bool | None:
     """True for a yes, False for a no, None for neither. prompt: the question that was asked, or "".
 
-    "Not now" is a no, and so is a wish for something else than what was read back; a doubt, a condition, a question
-    back, and what calls the flow off, are neither.
+    "Not now" is a no. So is a wish for something other than what the question read back. Doubts, conditions, questions
+    and cancellations are neither.
     """
     if len(reply) > MAX_LENGTH:
         return None
@@ -212,17 +212,17 @@ def confirm(reply: str, prompt: str = "") -> bool | None:
         return meaning == "yes"
     kinds: list[Kind] = [kind for kind in _kinds(reply, asked) if kind is not Kind.NOTHING]
     for i in reversed(range(len(kinds) - 1)):
-        if kinds[i] is Kind.REVISES:  # somebody corrects himself: the last of "no, but actually, yes" counts
+        if kinds[i] is Kind.REVISES:  # a correction: the last word of "no, but actually, yes" counts
             rest = kinds[i + 1 :]
             return _verdict(rest if rest[0] in (Kind.YES, Kind.NO) else [*kinds[:i], Kind.CHANGE, *rest], asked)
     return _verdict(kinds, asked)
 
 
 def _kinds(reply: str, asked: str) -> Iterator[Kind]:
-    """The kinds of the clauses. A word for yes or no that begins one is a clause of its own.
+    """The kinds of the clauses. A word for yes or no that begins a clause counts as a clause of its own.
 
-    Not where the rest speaks of it: "yes is what he said". A "no" further on may only say which: "and no sugar". What a
-    "but" adds to an answer limits it, said or unsaid; a "though" at the end adds nothing.
+    It does not if the rest is about the word ("yes is what he said"), or if it is a "no" in a later clause ("and no
+    sugar"). What follows a "but" limits the answer, also if nothing follows; a "though" at the end does not.
     """
     cut = clauses(IDIOM.sub(lambda idiom: MEANINGS[idiom.lastgroup or ""], plain(reply)))
     for at, clause in enumerate(cut):
@@ -248,7 +248,7 @@ def _answer(word: str) -> Kind | None:
 
 
 def _kind_of_question(text: str) -> Kind:
-    """A yes where it asks to do it; open, where it asks to change it: "can I have another one?"."""
+    """The kind of a question: YES if it asks to do it, LIMITS or CHANGE if it asks to change it, else ASKS."""
     if ASKED_TO_DO.fullmatch(text):
         return Kind.YES
     if text.startswith("actually "):
@@ -257,9 +257,10 @@ def _kind_of_question(text: str) -> Kind:
 
 
 def _kind(words: list[str], asked: str) -> Kind:
-    """Emphasis counts only alone; after "actually" a yes or no does, and all else is a change.
+    """The kind of a clause that is no question.
 
-    Some words answer alone that do not beside others: "right", but not "right answer".
+    Emphasis is a yes only if it stands alone. After "actually" a yes or no counts, anything else is a change. Some
+    words answer only if they stand alone: "right", but not "right answer".
     """
     first, *rest = words or [""]
     if first in EMPHATIC:
@@ -274,14 +275,14 @@ def _kind(words: list[str], asked: str) -> Kind:
     return _stated(" ".join(words), asked)
 
 
-NO_PRAISE = (ASKING.match, UNSURE.search, DONE.fullmatch)  # though made of its words
+NO_PRAISE = (ASKING.match, UNSURE.search, DONE.fullmatch)  # these are no praise, though they consist of its words
 
 
 def _stated(text: str, asked: str) -> Kind:
-    """Assent or praise, where no word stands beside it that could say something else.
+    """The kind of a statement.
 
-    To repeat the verb of the question is a yes; else the first of the kinds that finds its words. Those that take back
-    come before those that assent. A time that the question did not name puts off.
+    Only words of praise: FINE or YES. Repeating the verb of the question is a yes. A time that the question did not
+    name postpones. Otherwise the first kind of STATED whose words occur; kinds that take back come before assent.
     """
     words = text.split()
     is_praise = PRAISE.issuperset(words) and not any(says(text) for says in NO_PRAISE)
@@ -314,7 +315,7 @@ STATED: Sequence[tuple[Kind, Callable[[str], object]]] = (
 
 
 def _verdict(kinds: Sequence[Kind], asked: str) -> bool | None:
-    """By the first answer among the clauses, which a later one may take back."""
+    """The verdict of the first clause that answers, which a later clause may take back."""
     first = next((kind for kind in kinds if kind in ANSWERS), None)
     if Kind.YES not in kinds and first in (Kind.FINE, Kind.OK, Kind.DONE) and OFFERING_MORE.search(asked):
         return False if Kind.DONE in kinds else None
@@ -333,7 +334,7 @@ def _verdict(kinds: Sequence[Kind], asked: str) -> bool | None:
 
 
 def _accepted(kinds: Sequence[Kind], asked: str) -> bool | None:
-    """Whether what begins as a yes stays one. Praise that goes on with a question does so only for a check."""
+    """The verdict if a yes comes first. Praise followed by a question is a yes only if the prompt asked to check."""
     if Kind.NO in kinds or Kind.LATER in kinds:
         return False
     if not TAKEN_BACK.isdisjoint(kinds):

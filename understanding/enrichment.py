@@ -1,9 +1,9 @@
-"""Incomplete queries: which messages leave something to the conversation, and what the surest of them ask in full.
+"""Incomplete queries: detects messages that need the conversation, and completes those that are certain.
 
-A query is incomplete where it is nothing but a follow-up ("And tomorrow?", "why?") or where a word points back ("it",
-"there") at nothing in the query. Two shapes are completed, word for word from what was said: a time or place that takes
-the place of its like in the last question, and a pronoun after a question that did no more than name something. A wrong
-completion is worse than none, so all other words stay as they were.
+A query is incomplete if it is only a follow-up ("And tomorrow?", "why?"), or if a word ("it", "there") refers to
+something outside of it. Two kinds are completed, in the words of the conversation: a time or place that replaces the
+one in the last question, and a pronoun after a question that only named something. A wrong completion is worse than
+none, so everything else stays as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from understanding.wording import CUES, CUES_OF, NOT_WORDS, TOO_COMMON, words_of
 
-MAX_LENGTH = 300  # a longer query says enough itself; a longer one before it is none to build on
+MAX_LENGTH = 300  # characters: a longer query is complete; a longer one before it is not used to complete another
 MAX_STEPS = 3  # "and tomorrow?" after "and in Osaka?" after a question
 MAX_JOINED_WORDS = MAX_DEFINED_WORDS = 5
 END = " ?.!"
@@ -46,7 +46,7 @@ POINTER = re.compile(
     r"|(?:(?:does|did|do|is|was|about|of|for|with|like|to|explain|repeat)) that(?:'s)?"
     r"|(?<=which )ones?(?= is| are|$)|(?<=the other )ones?)(?![\w'])"
 )
-NO_POINTER = re.compile(  # an "it" that stands for nothing
+NO_POINTER = re.compile(  # an "it" that refers to nothing
     r"\bwhat (?:time|day|date|year) is it\b|\bit gets\b|\bdoes it (?:take|cost)\b"
     r"|\b(?:is|was|will|would|isn't|can) it (?:be |ever |really |still |going to )*"
     r"(?:rain\w*|snow\w*|true|possible|cold|hot|warm|sunny|humid)\b|\bit(?:'s| is| was) (?:rain|snow|freez)ing\b"
@@ -101,17 +101,17 @@ NOT_NAMED = TOO_COMMON | frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """query: the complete query, or the words as they were; incomplete: whether it needs what was said before."""
+    """A query. query: completed, or as it was; incomplete: whether it needs the conversation to be understood."""
 
     query: str
     incomplete: bool
 
 
 def enrich(message: str, recent_messages: Sequence[Mapping[str, Any]]) -> Enrichment:
-    """What a message asks in full.
+    """Completes the query of a message.
 
-    recent_messages: {"role": "user" | "assistant", "content": str}, oldest first; other roles are passed over.
-    Mentions are no words of the query.
+    recent_messages: {"role": "user" | "assistant", "content": str}, oldest first; other roles are ignored. Mentions do
+    not count as words.
     """
     if not recent_messages or not is_incomplete(message):
         return Enrichment(message, incomplete=False)
@@ -134,7 +134,7 @@ def is_incomplete(message: str) -> bool:
     is_request = "?" in query or not COMMANDS.isdisjoint(words) or REQUESTING.search(line)
     if not (is_request or words[0] in QUESTION_WORDS | AUXILIARIES) or NO_POINTER.search(line):
         return False
-    meant = 0  # words of meaning in the sentence before: two may be what a pronoun stands for
+    meant = 0  # uncommon words in the sentence before: from two on, a pronoun may refer to them
     for sentence in SENTENCE_END.split(query):
         pointers = [] if meant > 1 else POINTER.finditer(sentence.casefold())
         if any(not (found["person"] and NAME.search(sentence, 1, found.start())) for found in pointers):
@@ -144,14 +144,14 @@ def is_incomplete(message: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """A text on one line, without mentions, apostrophes as typed."""
+    """The text on one line, without mentions, with straight apostrophes."""
     return " ".join(NOT_WORDS.sub(" ", text).split()).replace("’", "'")
 
 
 def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
-    """The complete query, by the first shape that is sure, or "".
+    """The completed query, or "" if that is not certain.
 
-    A query before it that only joined another is taken with that: "and in Osaka?".
+    A previous query that is a follow-up itself ("and in Osaka?") is completed first.
     """
     query = _words(message[: 4 * MAX_LENGTH])
     at = next((i for i, said in reversed([*enumerate(recent_messages)]) if said.get("role") == "user"), -1)
@@ -167,10 +167,9 @@ def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps:
 
 
 def _joined(query: str, before: str) -> str:
-    """ "And ...", "what about ..." with a time or a place, put where the last query had the like of it.
+    """The last query with its time or place replaced by that of an "And ..." or "What about ...".
 
-    Not a bare name: nothing tells whether "Ben" is a place, or asks for another Apple. What denies or forbids something
-    is not asked anew.
+    A bare name is not used: it is unclear whether "Ben" is a place. A last query with a negation is not used either.
     """
     match = JOINING.fullmatch(query.rstrip(END))
     base = SENTENCE_END.split(before)[-1]
@@ -188,7 +187,7 @@ def _joined(query: str, before: str) -> str:
 
 
 def _with_time(time: str, base: str) -> str:
-    """A time takes the place of the one time that a query has, or stands at the end of one in the present tense."""
+    """Replaces the one time of a query, or appends a time to a query in the present tense."""
     found = list(TIME.finditer(base))
     unfit = FUTURE_TIME if PAST.search(base) else PAST_TIME
     if len(found) > 1 or NO_TIME_FITS.search(base) or unfit.search(time):
@@ -200,7 +199,7 @@ def _with_time(time: str, base: str) -> str:
 
 
 def _with_place(placed: re.Match[str], base: str) -> str:
-    """ "In Osaka" takes the place of the one "in ..." that a query has, up to a time or its end."""
+    """Replaces the one "in ..." of a query, up to a time or its end, by "in Osaka"."""
     found = list(re.finditer(rf"\b{placed[1]} ", base, re.IGNORECASE))
     if len(found) != 1:
         return ""
@@ -208,7 +207,7 @@ def _with_place(placed: re.Match[str], base: str) -> str:
     time = TIME.search(rest)
     replaced = rest[: time.start() - 1 if time else len(rest.rstrip(END))]
     words = replaced.casefold().split()
-    # Two phrases may be of one kind where both are names, or as many words of which none is one.
+    # Two phrases are alike if both are names, or if neither is and they have as many words.
     names = [NAME.fullmatch(phrase) is not None for phrase in (replaced, placed[2])]
     articles = ["article" in CUES_OF.get(phrase.casefold().split(" ")[0], ()) for phrase in (replaced, placed[2])]
     are_as_long = len(replaced.split()) == len(placed[2].split())
@@ -219,9 +218,9 @@ def _with_place(placed: re.Match[str], base: str) -> str:
 
 
 def _pointed(query: str, before: str, answer: str) -> str:
-    """A pronoun after a question that did nothing but name somebody or something: "What is jet lag?", "Is it bad?".
+    """Replaces a pronoun after a question that only named somebody or something: "What is jet lag?", "Is it bad?".
 
-    Not where our answer went on to name other things in a second sentence.
+    Not if the answer has a second sentence, which may name other things.
     """
     found = list(PRONOUN.finditer(query))
     defined = DEFINED.fullmatch(before.rstrip(END))

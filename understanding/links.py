@@ -1,4 +1,4 @@
-"""Links to messages: where the server's own client shows them."""
+"""Links to messages."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ DISCORD = "https://discord.com"
 
 
 def message_link(site: str, guild_id: int | None, channel_id: int | None, message_id: int) -> str:
-    """guild_id: 0 or None in a direct message."""
+    """The address of a message. site: of Discord's client; guild_id: 0 or None in a direct message."""
     return f"{site}/channels/{guild_id or '@me'}/{channel_id}/{message_id}"

@@ -1,8 +1,9 @@
-"""Whether a text calls somebody by name: "Parley are you there?", "hey parley", "what do you think, Parley?".
+"""Detects whether a text calls somebody by name: "Parley are you there?", "hey parley", "what do you think, Parley?".
 
-Only at the start or the end, and outside quotes and code. Who is talked about is not called ("Parley is nice", "i asked
-parley"): at the start an address has to follow (a comma, a question, a request, or nothing), at the end a comma, a
-question, a request or a greeting has to stand before it. A name that is a common word needs its comma or colon.
+A name calls only at the start or the end, and outside quotes and code. Talking about somebody does not call them
+("Parley is nice", "i asked parley"): after a name at the start there must be a comma, a question, a request or nothing;
+before a name at the end a comma, a question, a request or a greeting. A name that is a common word needs its comma or
+colon.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from understanding.acknowledgements import bare_acknowledgement
 from understanding.stopping import Stop, read_stop
 from understanding.wording import TALK_OF, TOO_COMMON, words_of
 
-REACH = 80  # characters from either end of a text in which a name that calls begins
-SHORT = 3  # names of so few letters are taken for words
+REACH = 80  # characters from either end of a text within which a calling name begins
+SHORT = 3  # letters: names of up to 3 count as common words
 COMMON_NAMES = frozenset(
     """will art mark hope grace faith joy rose lily daisy iris ivy amber ruby jade pearl crystal dawn summer autumn
     winter april june august rain star angel bill jack nick frank rich dick chuck gene grant hank herb drew chase hunter
@@ -35,7 +36,7 @@ GREETINGS = r"""(?:hey|hi|hiya|hello|yo|oi|hallo|moin|servus|salut|bonjour|couco
     |cześć|ahoj|merhaba|selam|привет|привіт|good\ (?:morning|evening|afternoon|night)|gm|gn|guten\ (?:morgen|abend|tag)
     |welcome(?:\ back)?|bye|goodbye|see\ you|sup|wake\ up)(?:\ (?:there|again|dear))?"""
 FILLERS = r"(?:ok|okay|so|and|but|well|oh|ah|um|uh|hmm|right|alright|no|yes|yeah|now|please|pls|dear|also|na|bitte)"
-# What begins a question or a request to whoever was named just before. Other languages' forms of the second person.
+# The beginning of a question to whoever was named just before; forms of the second person in other languages.
 ASKS = re.compile(
     r"""
     (?:what|why|how)(?:['’]?s|\ ?['’]re)?\b|(?:who|when|where|which)['’]s\b|(?:who|when|where)s\b
@@ -73,19 +74,19 @@ REQUESTS = re.compile(
         |допоможи|розкажи)\b(?!\ is\b)""",
     FLAGS,
 )
-# "hey parley is down", "ok parley that's enough now": what is not said to it, or asks for no answer.
+# "hey parley is down", "ok parley that's enough now": not said to it, or in need of no answer.
 ABOUT = re.compile(
     r"""(?:is|isn['’]?t|was|wasn['’]?t|has|had|does|doesn['’]?t|did|didn['’]?t|can|can['’]?t|will|won['’]?t|could
     |would|said|says|just|keeps|got|gave|went|answered|replied|told|never|always|really|and|or
     |that['’]?s\ (?:enough|it|all)|enough|stop|hush|shush|shut|quiet|don['’]?t|please\ don['’]?t|reicht)\b""",
     FLAGS,
 )
-# A word before a name at the end that leaves room for nothing but an address: "what do you think parley?"
+# Words after which a name at the end can only be an address: "what do you think parley?"
 BEFORE_AN_ADDRESS = frozenset(
     """you u it that this me us them him her there here now today tonight tomorrow then again too though already yet
     please right later ever well think say reckon doing going up feeling agree mean up""".split()
 )
-# A word before a name at the end that governs it: "can you ask parley?"
+# Words of which a name at the end is the object: "can you ask parley?"
 GOVERNING = re.compile(
     r"""(?:ask|tell|try|use|like|love|hate|want|need|see|know|get|have|make|add|ban|kick|mute|ping|call|invite|blame|trust
     |miss|remove|fix|run|host|restart|reset|prefer|beat|test|break|kill|thank|meet|mention|block|name|watch|hear|read|mean
@@ -109,7 +110,7 @@ TURNING = re.compile(r"(?:ok|okay|alright|right)\b", FLAGS)  # "ok parley one la
 YES_NO = re.compile(r"(?:is|are|was|were|does|do|did|can|will)\ (?:it|that|this|there)\b", FLAGS)
 SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|tu|tú|você|je|jij|ty|ты|ти)\b", re.IGNORECASE)
 SENTENCE = re.compile(r"(?<![.!?])[.!?\n]+\s+|\n")
-BETWEEN = re.compile(r"\A(?:[\s.!?-]|[^\w\s\x00-\x7f])*")  # marks and emoji
+BETWEEN = re.compile(r"\A(?:[\s.!?-]|[^\w\s\x00-\x7f])*")  # punctuation and emoji
 UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 NOTHING_SAID = re.compile(r"[\W_]*")
 CALLING_WORDS = frozenset(
@@ -119,7 +120,7 @@ CALLING_WORDS = frozenset(
 
 
 TELLS_OF = frozenset("is isn't isnt was wasn't wasnt ist war est était es está era è é".split())
-# What stands there in a question without its mark: "Parley is the pool open", "Parley is it far".
+# Words after "is" in a question without its mark: "Parley is the pool open", "Parley is it far".
 MAY_ASK = frozenset(
     """you u i we he she it they this that there these those the a an my your our his her their its any anybody anyone
     some somebody someone der die das ein eine le la les un une el los las il lo gli o os""".split()
@@ -135,7 +136,7 @@ class _Name(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _read_name(name: str) -> _Name | None:
-    """How a name is found; None for one without words."""
+    """The patterns of a name. None: it has no words."""
     words = words_of(name)
     if not words:
         return None
@@ -149,27 +150,27 @@ def _read_name(name: str) -> _Name | None:
 
 @lru_cache(maxsize=256)
 def _keys(names: tuple[str, ...]) -> frozenset[str]:
-    """The first words of these names."""
+    """The first word of each of these names."""
     return frozenset(read.key for read in map(_read_name, names) if read)
 
 
 def may_call(text: str, names: tuple[str, ...]) -> bool:
-    """Whether one of these names stands near the start or the end of a text: where not, no more is read."""
+    """Whether one of these names occurs near the start or the end of a text: a quick check before called_as."""
     ends = (text if len(text) <= 2 * REACH else f"{text[:REACH]} {text[-REACH:]}").casefold()
-    for key in _keys(names):  # noqa: SIM110 - any() takes as long again, and every message of every channel passes here
+    for key in _keys(names):  # noqa: SIM110 - any() takes twice as long, and every message of every channel comes here
         if key in ends:
             return True
     return False
 
 
 def called_as(text: str, names: tuple[str, ...]) -> str:
-    """The first of these names by which the text calls who bears it; empty where it does not."""
+    """The first of these names that the text calls; empty: none."""
     if not may_call(text, names):
         return ""
     plain = QUOTED.sub(" ", text).strip().lstrip("¿¡")
     for name in names:
         read = _read_name(name)
-        if read is None or bare_acknowledgement(plain, name):  # "thanks parley" stays a thanks
+        if read is None or bare_acknowledgement(plain, name):  # "thanks parley" is only thanks
             continue
         if not read.is_common and read_stop(plain, name) is Stop.KEEP_OUT and read.key in plain.casefold():
             return name
@@ -180,7 +181,7 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
 
 
 def is_told_of(tokens: Sequence[str], name: str) -> bool:
-    """Whether a statement tells of who bears the name, in the third person: "Parley is nice". tokens: its words."""
+    """Whether a statement is about the bearer of the name, in the third person: "Parley is nice". tokens: its words."""
     words = words_of(name)
     if not words or [*tokens[: len(words)]] != [*words]:
         return False
@@ -219,7 +220,7 @@ def _calls_at_end(text: str, read: _Name) -> bool:
 
 
 def _asks_whoever_comes_last(clause: str, *, is_question: bool) -> bool:
-    """Whether this question or request is put to whoever is named behind it, who is no part of it."""
+    """Whether a name after this question or request is its addressee, and not part of it."""
     words = clause.split()
     is_brief = REQUESTS.match(clause) or YES_NO.match(clause)
     is_form = bool(is_brief or ASKS.match(clause))

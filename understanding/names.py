@@ -1,4 +1,4 @@
-"""Whom a message calls by name, without a mention: "Ben, ...", "..., Ben?", and "ben are you coming" as well."""
+"""Finds the people whom a message calls by name without a mention: "Ben, ...", "..., Ben?", "ben are you coming"."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from understanding.stopping import KNOWN
 from understanding.wording import TALK_OF, TOO_COMMON, Wording, words_of
 
 SOMEBODY = "somebody"
-"""The name of whoever does not want to be read."""
-SHORTEST = 3  # letters of a name that is one without a comma
-SHORTENED = 4  # letters of a name's beginning that stand for it: "calvin" for calvinr
+"""The name shown for people who have opted out."""
+SHORTEST = 3  # letters that a name needs at least to be recognised without a comma
+SHORTENED = 4  # letters from which on the beginning of a name stands for it: "calvin" for calvinr
 ABOUT = frozenset(
     "is isn't was wasn't has hasn't had said says say did does will would and or who s just got went ist hat war es"
     " está ha est a è ma jest był är har".split()
 )
-"""What follows a name at the start of a text that tells of that person, and does not call them."""
+"""Words after a name at the start of a text that is about that person, and does not call them."""
 SPEAKING_TO = frozenset("you you_social can_you make please thanks go stop ok yes no laugh agree".split())
-"""Of a text that ends in a name: what shows that it calls that person."""
+"""Classes of words in a text that ends in a name, which show that it calls that person."""
 
 
 class Message(Protocol):
-    """What is read of a message here."""
+    """The fields of a message that are read here."""
 
     @property
     def author_id(self) -> int: ...
@@ -31,25 +31,25 @@ class Message(Protocol):
     def wording(self) -> Wording: ...
     @property
     def calls(self) -> frozenset[str]:
-        """What may be a name that it calls, casefolded."""
+        """Possible names that it calls, case-folded."""
 
 
 @lru_cache(maxsize=4_096)
 def keys_of(name: str) -> Sequence[str]:
-    """The words by which somebody of this name is called: its first word, and that word's beginnings."""
+    """The words by which somebody of this name is called: its first word, its longer words, and short forms."""
     words = words_of(name.replace("_", " "))
     first = next((word.rstrip("0123456789") for word in words if len(word) >= SHORTEST), "")
     if len(first) < SHORTEST:
         return ()
     whole = [first, *(word for word in words if len(word) > SHORTENED)]
-    # "mind your own business" names no Mindy, "forget it" no forgetful_fred.
+    # "mind your own business" does not name Mindy, nor "forget it" forgetful_fred.
     beginnings = [first[:length] for length in range(SHORTENED, len(first)) if first[:length] not in KNOWN]
     keys = dict.fromkeys((*whole, *beginnings))
     return tuple(key for key in keys if key not in TOO_COMMON and key not in TALK_OF)
 
 
 def index_of(names: Mapping[int, str]) -> dict[str, int]:
-    """Who is called by which word; by one that several share, nobody is."""
+    """Index of the words that call people: word -> user id, 0 where several people share it. names: by user id."""
     found: dict[str, int] = {}
     for who, name in names.items():
         add_to(found, who, name)
@@ -58,19 +58,22 @@ def index_of(names: Mapping[int, str]) -> dict[str, int]:
 
 def add_to(index: dict[str, int], who: int, name: str) -> None:
     for key in keys_of(name):
-        # A beginning that two share calls neither.
+        # A word that two people share calls neither.
         index[key] = who if index.get(key, who) == who else 0
 
 
 def named_in(tokens: Sequence[str], index: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Whom a text names without a mention: (place among its words, who)."""
+    """The people whom a text names without a mention: (position of the word, user id)."""
     return [(place, who) for place, token in enumerate(tokens) if (who := index.get(token, 0))]
 
 
 def called_by_name(
     message: Message, names: Mapping[int, str], index: Mapping[str, int] | None = None
 ) -> frozenset[int]:
-    """Whom of these it calls without a mention. index: of the same names, where there is one. Not the author."""
+    """Ids of the people whom a message calls without a mention, except its author.
+
+    names: display names by user id; index: index_of these names, if it is known already.
+    """
     found: set[int] = set()
     if message.calls:
         found.update(who for who, name in names.items() if name.casefold() in message.calls)

@@ -1,7 +1,7 @@
-"""Places that a text names: those that everybody knows, and those that stand where nothing but a place can stand.
+"""Places that a text names: known ones, and words where only a place can stand.
 
-Known are the cities and countries of the time zone database. A place is taken only for one where it is written with a
-capital letter and a preposition stands before it. What is missed costs little; what is wrong is passed on.
+Known are the cities and countries of the time zone database. A place counts only with a capital letter and after a
+preposition. A missed place costs little; a wrong one is passed on to other agents.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from importlib.resources import files
 from understanding.enrichment import TIME
 
 REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
-# Usual names of what the database calls otherwise, or not at all.
+# Usual names of places that the database names differently, or lacks.
 USUAL = """africa|america|asia|britain|england|europe|great britain|new york city|north korea|scotland|south korea
 uk|united kingdom|us|usa|wales""".replace("\n", "|")
-# Of its names those that mostly mean something else: a person, a system, a direction, a holiday.
+# Names in the database that mostly mean something else: a person, a system, a direction, a holiday.
 DOUBTFUL = frozenset(
     """act adak canary center chad chatham christmas darwin dominica easter georgia jersey jordan knox lhi marengo
     midway monticello norfolk north nsw oral petersburg phoenix regina resolute rosario salta samara santiago sofia
     south stanley victoria virgin wake west""".split()
 )
-# What stands like a place in "the weather in German, please".
+# Words that stand where a place can stand: "the weather in German, please".
 NO_PLACES = frozenset(
     """arabic celsius chinese czech danish dutch english fahrenheit finnish french german greek hebrew hindi hungarian
     italian japanese korean latin norwegian polish portuguese russian spanish swedish turkish ukrainian""".split()
@@ -41,7 +41,7 @@ SURE = re.compile(
 
 
 def last_place(text: str) -> str | None:
-    """The place that a text names last, as it is written there; None where none is named for sure."""
+    """The last place that a text names, as written there. None: it names none for certain."""
     known = {match.start(1): match[1] for match in KNOWN.finditer(text) if match[1].casefold() in _known_places()}
     sure = {
         match.start(1): match[1]
@@ -54,7 +54,7 @@ def last_place(text: str) -> str | None:
 
 @cache
 def _known_places() -> frozenset[str]:
-    """Casefolded."""
+    """Names of cities and countries, case-folded."""
     data = files("tzdata")
     zones = (data / "zones").read_text(encoding="utf-8").split()
     cities = {zone.rpartition("/")[2].replace("_", " ") for zone in zones if zone.startswith(REGIONS)}

@@ -1,9 +1,10 @@
-"""Which of the options shown a reply chooses, by its words alone.
+"""Finds the option that a reply chooses, by its words alone.
 
-A reply is read as mentions: places in the list ("2", "the last but one") and names (whole, in part, or what tells an
-option apart). Each mention stands for a set of options. Mentions that choose nothing are dropped: those asked about,
-told of or rejected, and numbers and parts of names in other company than words of choosing. What all the remaining
-mentions have in common must be one option; else nothing is chosen, for a wrong choice costs more than asking again.
+A reply is read as mentions of options: positions in the list ("2", "the last but one"), names or parts of them, and
+attributes that distinguish an option. Each mention stands for a set of options. Mentions that choose nothing are
+dropped: options that are asked about, talked about or rejected, and numbers or parts of names beside words that do not
+choose. The remaining mentions must have exactly one option in common; otherwise nothing is chosen, since a wrong choice
+costs more than asking again.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import NamedTuple
 import understanding.choice_words as common
 from understanding.choice_text import Index, Option, Phrase, Reply, cardinal, ordinal, plain, read
 
-MAX_LENGTH, MAX_WORDS = 600, 80  # whoever writes more tells something, and does not choose
-MAX_CORRECTIONS = 3  # the last ones
-MAX_COMPARED = 1_000  # words of a reply with names that have them: where it is more, the names tell nothing apart
+MAX_LENGTH, MAX_WORDS = 600, 80  # a longer reply tells something, and does not choose
+MAX_CORRECTIONS = 3  # the last ones are looked at
+MAX_COMPARED = 1_000  # pairs of a reply's word and a name that has it: with more, the names are too alike
 CORRECTION = re.compile(
     r"\b(?:(?:(?<=no )|(?<=[,.;!?] ))wait|wait(?=[,:])|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?"
 )
@@ -31,15 +32,15 @@ FROM_END = re.compile(
 TAKING_IT = re.compile(
     r"\b(?:(?:that|this) one|(?:take|choose|pick|want|do|get|have|see|watch|try|with|for) (?:it|that|this))\b"
 )
-ASKING_FOR = re.compile(r"(?:is there|are there|do you have)(?: (?:an?|any|some|the))? (?!\S)")  # and a mention
+ASKING_FOR = re.compile(r"(?:is there|are there|do you have)(?: (?:an?|any|some|the))? (?!\S)")  # before a mention
 OF_GROUP = re.compile(rf"(?<!\S)\d+ of (?:{'|'.join(common.GROUPS)})(?!\S)")  # "2 of us like it"
 
 
 class Mention(NamedTuple):
-    """Words `first` to before `end` of a reply, and the options they stand for: none, where there is no such place.
+    """Words `first` to before `end` of a reply, and the options they stand for: empty if there is no such position.
 
-    company: the only words that may stand beside it in its clause, or, if `alone`, in the reply; None: any may.
-    is_bare: whether it is no more than a cardinal number.
+    company: the only other words allowed in its clause, or, if `alone`, in the whole reply; None: any. is_bare: whether
+    it is only a cardinal number.
     """
 
     first: int
@@ -51,7 +52,7 @@ class Mention(NamedTuple):
 
 
 class Mood(Enum):
-    """How a clause is said. DOUBTED: with a question mark, though not worded as a question."""
+    """How a clause is said. DOUBTED: a statement with a question mark."""
 
     STATED = 1
     DOUBTED = 2
@@ -59,10 +60,10 @@ class Mood(Enum):
 
 
 def choose(reply: str, options: Sequence[Option]) -> int | None:
-    """The 0-based index of the option that a reply chooses, or None: never a guess.
+    """The 0-based index of the option that a reply chooses. None: none for certain; it never guesses.
 
-    After a correction ("the first, no wait, the second") the rest counts alone, if it chooses. A reply of more than 600
-    characters or 80 words chooses nothing.
+    After a correction ("the first, no wait, the second") only the rest counts, if it chooses an option. A reply of more
+    than 600 characters or 80 words chooses nothing.
     """
     if len(reply) > MAX_LENGTH or not options:
         return None
@@ -73,7 +74,10 @@ def choose(reply: str, options: Sequence[Option]) -> int | None:
 
 
 def _chosen(text: str, index: Index) -> int | None:
-    """What a text chooses: "the second one" is no "March 2nd", but "on the 5th" of two dates is no place."""
+    """Index of the option that a text chooses. Where a name and a position overlap, the surer one counts.
+
+    "The second one" does not name "March 2nd"; "on the 5th" among two dates is no position.
+    """
     read_reply = read(text)
     if len(read_reply.words) > MAX_WORDS:
         return None
@@ -83,7 +87,7 @@ def _chosen(text: str, index: Index) -> int | None:
     names = list(_names_in(reply.words, index))
     places = list(_places_in(reply.words, names, index.count))
     clauses = reply.clauses
-    for first, end, *_ in (*names, *places):  # a mention is of one clause: "Mad Max: Fury Road"
+    for first, end, *_ in (*names, *places):  # a mention joins its clauses to one: "Mad Max: Fury Road"
         clauses = [clauses[first] if clause == clauses[end - 1] else clause for clause in clauses]
     counted = {at for place in places if place.company is None for at in range(place.first, place.end)}
     names = [name for name in names if name.first not in counted]
@@ -107,7 +111,7 @@ def _at(words: Sequence[str], at: int) -> str:
 
 
 class Run(NamedTuple):
-    """Words of a reply that stand in phrases of options, equally many in each; is_whole: whether they are all of it."""
+    """Adjacent words of a reply that match the same number of words in each phrase. is_whole: the whole phrase."""
 
     words: Sequence[str]
     first: int
@@ -125,12 +129,12 @@ class Run(NamedTuple):
 
     @property
     def is_telling(self) -> bool:
-        """Whether the first word of a part can stand for the whole: not "best", not "a movie"."""
+        """Whether the first matched word can stand for the whole phrase: not "best", not "a movie"."""
         return self.matched[0] not in common.FRAME and self.before not in ("a", "an")
 
 
 def _names_in(words: Sequence[str], index: Index) -> Iterator[Mention]:
-    """Names and attributes in a reply, the longest at each word; of equally long ones those that are whole."""
+    """Mentions by name or attribute: at each word the longest match, of equally long ones those of a whole phrase."""
     at = 0
     while at < len(words):
         if phrases := index.phrases_with.get(words[at]):
@@ -153,7 +157,7 @@ def _longest(words: Sequence[str], at: int, phrases: Sequence[Phrase]) -> Run:
 
 
 def _run(words: Sequence[str], at: int, phrase: Phrase) -> tuple[int, int]:
-    """How many of a phrase's words stand here in their order, others left out; and where the last of them ends."""
+    """How many of a phrase's words follow from here, in order and perhaps with gaps, and the end of the last one."""
     size, end, last = 0, at, -1
     for here in range(at, len(words)):
         place = phrase.words.get(words[here], -1)
@@ -165,11 +169,11 @@ def _run(words: Sequence[str], at: int, phrase: Phrase) -> tuple[int, int]:
 
 
 def _name(run: Run, count: int) -> Mention | None:
-    """What a run of a phrase's words stands for, beside which words; None where it means something else."""
+    """The mention that a run is, with the words allowed beside it. None: the run means something else."""
     phrase, matched, options = run.phrases[0], run.matched, frozenset(phrase.option for phrase in run.phrases)
     if run.before in common.PHRASAL and common.PARTICLES.issuperset(matched):  # "give up" does not name the film "Up"
         return None
-    if phrase.bare:  # "After" among words of choosing; "It", a pronoun, alone
+    if phrase.bare:  # "After" counts beside words of choosing only; "It", a pronoun, only alone
         alone = common.PRONOUNS.issuperset(matched)
         return (
             Mention(run.first, run.end, options, common.POLITE if alone else common.CHOOSING, alone)
@@ -190,7 +194,7 @@ def _name(run: Run, count: int) -> Mention | None:
         return Mention(start, run.end, options, common.FRAME)
     if not run.is_telling:
         return None
-    # One word of a name among common words; a word from within a name less: such are kinds, too.
+    # One word of a name needs common words around it, a word from within a name more so: it may mean a kind.
     if run.before == "my" or any(phrase.words[matched[0]] == 0 for phrase in run.phrases):
         return Mention(run.first, run.end, options, common.FRAME_OF_PART)
     is_within = bool(run.before) and run.before not in common.NAMING
@@ -198,9 +202,9 @@ def _name(run: Run, count: int) -> Mention | None:
 
 
 def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
-    """A number that is an option, or in one and no place in the list: "10" for "$10", "the 5th" for "March 5th".
+    """The mention of an option by a number in its name that is no position: "10" for "$10", "the 5th" for "March 5th".
 
-    An ordinal may be said as a day: "on the 5th", but not of a floor, nor of next month.
+    "On the 5th" is a day, unless a floor or another month follows.
     """
     is_place = not run.is_whole and 0 < (cardinal(run.matched[0]) or 0) <= count
     if is_place or (run.before in common.MONTHS and run.before not in run.phrases[0].grammar):
@@ -212,7 +216,10 @@ def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
 
 
 def _is_sure(run: Run, *, leads: bool) -> bool:
-    """A whole name; "the Shinjuku one"; "the one in Shinjuku"; half of a name, and no strange word beside it."""
+    """Whether a run names its option for certain.
+
+    That is a whole name, "the Shinjuku one", "the one in Shinjuku", or half of a name with only common words beside it.
+    """
     phrase, matched, after = run.phrases[0], run.matched, _at(run.words, run.end)
     if run.is_whole and (phrase.is_name or len(matched) > 1):
         return leads or common.LINKS.issuperset(phrase.lead)
@@ -227,7 +234,7 @@ def _is_sure(run: Run, *, leads: bool) -> bool:
 
 
 def _places_in(words: Sequence[str], names: Sequence[Mention], count: int) -> Iterator[Mention]:
-    """Places in the list in a reply, by number, by ordinal, or from the end."""
+    """Mentions by position in the list: by number, by ordinal, or counted from the end."""
     sure = [name for name in names if name.company is None or cardinal(words[name.first]) is not None]
     taken = {at for name in sure for at in range(name.first, name.end)}
     text = " ".join(words)
@@ -245,14 +252,15 @@ def _places_in(words: Sequence[str], names: Sequence[Mention], count: int) -> It
 
 
 def _option(place: int, count: int) -> frozenset[int]:
-    """The option at a place that counts from 0, or from -1 at the end; none if there is no such place."""
+    """The option at an index from 0, or from -1 at the end; empty if there is no such option."""
     return frozenset({place % count}) if -count <= place < count else frozenset()
 
 
 def _ordinal(words: Sequence[str], at: int, count: int) -> Mention | None:
-    """ "The second one" in any company, "the second" among words of choosing; "the first two" are none.
+    """A mention by ordinal: "the second one" beside any words, "the second" beside words of choosing only.
 
-    A thing may be counted at the end: "the second restaurant", but not "on the second floor".
+    "The first two" choose nothing. A noun may follow at the end: "the second restaurant", but not "on the second
+    floor".
     """
     word, before, after, last = words[at], _at(words, at - 1), _at(words, at + 1), _at(words, at + 2)
     number, place = ordinal(word), common.PLACES.get(word)
@@ -279,9 +287,9 @@ def _ordinal(words: Sequence[str], at: int, count: int) -> Mention | None:
 
 
 def _cardinal(words: Sequence[str], at: int, count: int) -> Mention | None:
-    """ "Option 2" in any company; "2" among words of choosing, but not "at 2" or "for 2".
+    """A mention by number: "option 2" beside any words, "2" beside words of choosing only, but not "at 2" or "for 2".
 
-    A bare "one" is one only alone. "Number one" is praise as well: "my number one fan".
+    A bare "one" counts only alone. "Number one" may be praise: "my number one fan".
     """
     number, before = cardinal(words[at]), _at(words, at - 1)
     is_one = words[at] == "one"
@@ -300,16 +308,16 @@ def _cardinal(words: Sequence[str], at: int, count: int) -> Mention | None:
 
 
 def _is_quantity(words: Sequence[str], at: int) -> bool:
-    """Whether a number counts things, by the "s" of many: "2 tickets"."""
+    """Whether a number counts things, by the plural "s" of the next word: "2 tickets"."""
     after = _at(words, at + 1)
     return words[at].isdecimal() and after.endswith("s") and after not in common.NO_THINGS
 
 
-# What is meant of what is mentioned
+# Which mentions choose
 
 
 class _View:
-    """A reply beside its mentions: what is said around them, and how."""
+    """A reply around its mentions: the other words of each clause, and its mood."""
 
     def __init__(self, reply: Reply, mentions: Sequence[Mention]) -> None:
         self.words, self.clauses, marks = reply
@@ -330,7 +338,7 @@ class _View:
         return self.moods[self.clauses[mention.first]]
 
     def keeps_company(self, mention: Mention) -> bool:
-        """Whether a mention counts beside the words that are beside it. What is to be done may be any: "to fly"."""
+        """Whether the words beside a mention are among those allowed. A verb after "to" may be any: "to fly"."""
         beside = set(self.around[self.clauses[mention.first]]) - {""}
         if self.mood(mention) is Mood.DOUBTED and not beside <= common.FRAME:
             return False
@@ -342,7 +350,7 @@ class _View:
         return others <= mention.company
 
     def is_told(self, mention: Mention) -> bool:
-        """Whether a mention is told of: "I was in Shibuya", "I missed Shibuya", "see you in Shibuya", "out of coffee".
+        """Whether a mention is only talked about: "I was in Shibuya", "see you in Shibuya", "out of coffee".
 
         But "I was thinking of Shibuya" and "I picked Shibuya" choose.
         """
@@ -356,7 +364,7 @@ class _View:
         return before[-2:] == ["out", "of"] or (is_told and common.HAVING_IN_MIND.isdisjoint(around))
 
     def is_rejected(self, mention: Mention) -> bool:
-        """Whether a "not" stands before a mention in its clause, or after it with no other mention behind."""
+        """Whether a "not" stands in a mention's clause before it, or after it if no other mention follows."""
         clause = [at for at, number in enumerate(self.clauses) if number == self.clauses[mention.first]]
         negators = [at for at in clause if at not in self.covered and self._negates(at, at == clause[0])]
         is_last = all(at < mention.end for at in self.covered.intersection(clause))
@@ -364,17 +372,20 @@ class _View:
 
     def _negates(self, at: int, begins: bool) -> bool:
         word = self.words[at]
-        if word == "no" and begins:  # the answer no, unless it belongs to the name: "no Paprika"
+        if word == "no" and begins:  # the answer "no", except before a mention: "no Paprika"
             return at + 1 in self.covered
         return word in common.NEGATORS or word.endswith("n't")
 
     def eliminates(self) -> bool:
-        """Whether a reply does nothing but rule options out: "not the first one" leaves the other of two."""
+        """Whether a reply only rules options out: "not the first one" leaves the other of two."""
         is_plain = set(self.moods) == {Mood.STATED} and self.others <= common.CHOOSING | common.ELIMINATING
         return is_plain and not self.others.isdisjoint(common.ELIMINATING)
 
     def takes(self, named: Sequence[Mention], asked: Sequence[Mention]) -> Sequence[Mention]:
-        """What a reply takes that only asks and tells: "has Shibuya parking? ok, that one", "Yes. Is Paprika long?"."""
+        """The mentions that a reply without other choice takes: "has Shibuya parking? ok, that one".
+
+        It takes those asked about in "Yes. Is Paprika long?", too.
+        """
         last = self.around[-1]
         is_plain = self.moods[-1] is Mood.STATED and common.CHOOSING.issuperset(last)
         if is_plain and TAKING_IT.search(" ".join(last)):
@@ -384,7 +395,7 @@ class _View:
 
 
 def _mood(words: Sequence[str], mark: str) -> Mood:
-    """A request ("can I get", "how about", "is there a Paprika") states what is wanted; a question or an "if" asks."""
+    """The mood of a clause. A request ("can I get", "how about", "is there a Paprika") is STATED; "if ..." is ASKED."""
     start = next((at for at, word in enumerate(words) if word not in common.LEADING), len(words))
     first, second = _at(words, start), _at(words, start + 1)
     enquires = not common.ENQUIRING.isdisjoint(words)
@@ -399,7 +410,7 @@ def _mood(words: Sequence[str], mark: str) -> Mood:
 
 
 def _verdict(reply: Reply, mentions: Sequence[Mention], count: int) -> int | None:
-    """The option that all mentions which choose have in common, unless it is rejected elsewhere; else none."""
+    """The one option that all choosing mentions have in common, without those rejected elsewhere. None: not one."""
     view = _View(reply, mentions)
     if not common.SEVERAL.isdisjoint(view.others) or OF_GROUP.search(" ".join(reply.words)):
         return None
@@ -415,6 +426,6 @@ def _verdict(reply: Reply, mentions: Sequence[Mention], count: int) -> int | Non
 
 
 def _only(sets: Sequence[frozenset[int]]) -> int | None:
-    """The one option that all sets have in common."""
+    """The one option that all sets have in common. None: not exactly one."""
     left = frozenset.intersection(*sets) if sets else frozenset()
     return next(iter(left)) if len(left) == 1 else None

@@ -1,8 +1,8 @@
-"""What agents that do not see each other's history are told in common: what people here mentioned last.
+"""Context shared by agents that do not see each other's history: the person, place and link mentioned last.
 
-It is read from the messages each time and kept nowhere: what is deleted, edited or forgotten is gone from it, too. Only
-what Discord marks, or what can hardly be anything else, is a mention. The newest one of a kind counts even where it
-cannot be told, as an older one would be taken for it.
+It is read from the messages each time and not stored, so that deletions, edits and /forget apply to it. Only what
+Discord marks, or what can hardly be anything else, counts as a mention. If the newest one may not be passed on, none
+is: an older one would be taken for it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from understanding.wording import MENTION, NOT_WORDS, TOO_COMMON, words_of
 
 MAX_MESSAGES = 50
 MAX_CHARACTERS = 2_000  # of a message that are read: Discord's limit for most people
-MAX_VALUE = 100  # what is longer is left out: cut, it would be another name or link
+MAX_VALUE = 100  # characters; longer values are left out: cut, they would be another name or link
 MIN_NAME = 3
 
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 TAGS = re.compile(r"(<(?:@[!&]?|#)\d{1,20}>)")
-BORDERS = re.compile(r"(?<![\w#/.-])"), re.compile(r"(?![\w/-]|\.\w)")  # before and behind a name
+BORDERS = re.compile(r"(?<![\w#/.-])"), re.compile(r"(?![\w/-]|\.\w)")  # before and after a name
 SENTENCE_START = re.compile(r"(?:^|[.!?:;…\n])[\s\"'“”(\[*_>-]*\Z")
 LINK = re.compile(r"https?://[^\s<>\"]+")
 AFTER_LINKS = ".,;:!?'*_~|]}"
-OF_DISCORD = re.compile(r"(?:.*\.)?discord(?:app)?\.(?:com|gg|net)")  # ids, and open to those only who may read there
+OF_DISCORD = re.compile(r"(?:.*\.)?discord(?:app)?\.(?:com|gg|net)")  # they have ids, and only members can open them
 
 
 class Message(Protocol):
-    """What is read of a message here."""
+    """The fields of a message that are read here."""
 
     @property
     def author(self) -> str: ...
@@ -55,10 +55,10 @@ class Message(Protocol):
 
 
 def shared_context(messages: Sequence[Message], *, bot_id: int, bot_name: str) -> dict[str, str]:
-    """Up to three things: last_mentioned_user, last_mentioned_location, last_mentioned_link.
+    """Up to three values by name: last_mentioned_user, last_mentioned_location, last_mentioned_link.
 
     messages: oldest first; the newest 50 are read. A value is one line of at most 100 characters in people's own words,
-    which are data whatever they say. What the bot says does not count, and neither does a mention of the bot.
+    to be treated as data. Messages of bots and mentions of the bot do not count.
     """
     spoken = [m for m in messages[-MAX_MESSAGES:] if not m.is_bot]
     people = _People.of(spoken, bot_id, bot_name)
@@ -71,7 +71,7 @@ def shared_context(messages: Sequence[Message], *, bot_id: int, bot_name: str) -
 
 
 def in_words(shared: Mapping[str, str]) -> str:
-    """One line for an agent, in which no value can pass for anything but a value."""
+    """One line for an agent, with the values as JSON, so that none can pass for an instruction."""
     return f"Last mentioned in the channel, in people's own words: {json.dumps(dict(shared), ensure_ascii=False)}"
 
 
@@ -80,14 +80,14 @@ def _newest(find: Callable[[Message], str | None], messages: Sequence[Message]) 
 
 
 def _tidy(value: str) -> str:
-    """On one line, without invisible and half characters; empty where it is too long."""
+    """The value on one line, without invisible characters and surrogates; empty if too long."""
     line = " ".join("".join(c if c.isprintable() else " " for c in value).split())
     return line if len(line) <= MAX_VALUE else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _People:
-    """Who takes part. names: by id, empty for those who do not want to be read; forms: by how a text may write them."""
+    """The participants. names: user id -> name, empty if opted out; forms: spelling in a text -> name."""
 
     bot_id: int
     names: Mapping[int, str]
@@ -119,19 +119,19 @@ class _People:
 
 
 def _forms(name: str) -> set[str]:
-    """How a text may write a name so that it can hardly be another word: not "will", not "May"."""
+    """The spellings of a name that can hardly be another word: not "will", not "May"."""
     if len(name) < MIN_NAME or TOO_COMMON.issuperset(words_of(name)) or TIME.search(f"in {name}"):
         return set()
     return {form for form in (name, name[0].upper() + name[1:]) if not (form.islower() and form.isalpha())}
 
 
 def _places_of(form: str, text: str) -> Iterator[int]:
-    """Where a text has a name. Not by patterns made of names, which Python would keep for longer than we may."""
+    """Positions of a name in a text. Not by patterns: Python caches those, and with them names that were forgotten."""
     at = text.find(form)
     while at >= 0:
         end = at + len(form)
         if BORDERS[0].match(text, at) and BORDERS[1].match(text, end):
-            # Any word like it may begin a sentence, which "Bill's" and "Bill," hardly do.
+            # At the start of a sentence any word has a capital letter; "Bill's" and "Bill," are still names.
             begins = SENTENCE_START.search(text, max(0, at - 20), at)
             if begins is None or text.startswith((",", ":", "'s ", "’s "), end):
                 yield at
@@ -139,7 +139,7 @@ def _places_of(form: str, text: str) -> Iterator[int]:
 
 
 def _shown_name(user_id: int, message: Message) -> str:
-    """The name that readers see in place of a mention, or "" where that is not clear."""
+    """The name that readers see in place of a mention; "" if that is unclear."""
     if user_id not in message.mentions:
         return ""
     told, *rest = TAGS.split(message.content)
@@ -153,7 +153,7 @@ def _shown_name(user_id: int, message: Message) -> str:
 
 
 def _last_link(message: Message) -> str | None:
-    """The link, "" where it is none to pass on, None where there is none."""
+    """The last link. "": it may not be passed on; None: there is none."""
     links = LINK.findall(_without_code(message))
     if not links:
         return None
@@ -172,7 +172,7 @@ def _without_code(message: Message) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without mentions, links and custom emoji. Everything else stays at its place."""
+    """The text with mentions, links and custom emoji blanked, so that positions stay the same."""
     return NOT_WORDS.sub(_blank, text)
 
 

@@ -1,7 +1,7 @@
-"""What calls the bot off: whether a message says no more than "stop" or "never mind", in 18 languages.
+"""Detects messages that only say "stop" or "never mind", in 18 languages.
 
-A false stop is worse than a missed one: only whole messages count, with courtesy and the bot's name around them, and
-words are left out that alone mean something else too ("fine", "enough", "quiet").
+A false stop is worse than a missed one. So only whole messages count, with polite words and the bot's name around them,
+and words that can mean something else alone ("fine", "enough", "quiet") are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from understanding.wording import words_of
 
 MAX_WORDS, MAX_LENGTH = 8, 100
 
-# Regular expressions, of which a message's words, with a space between, may be any. Each word stands there whole.
+# Regular expressions that match a whole message, its words separated by spaces. Every word is written out: KNOWN
+# collects the words from them.
 KEEP_OUT: Mapping[str, str] = {
     "en": r"""
         stop( (it|that|this|talking|speaking|answering|replying|responding|butting in|interrupting))?
@@ -118,23 +119,23 @@ COURTESY = """
     artık пожалуйста уже ну всё будь ласка вже お願い もう 请 請
 """
 REQUEST = r"(?:can|could|will|would) (?:you|u) |you (?:can|may) |(?:kannst|könntest) du |peux tu |puedes |puoi |kan je "
-RHETORICAL = frozenset({"who asked", "who asked you", "quem perguntou", "quem te perguntou"})  # which ask nothing
+RHETORICAL = frozenset({"who asked", "who asked you", "quem perguntou", "quem te perguntou"})  # no real questions
 
-LAUGHING = re.compile("[😂🤣😭😹💀]")  # "stop 😂" is said among friends
+LAUGHING = re.compile("[😂🤣😭😹💀]")  # "stop 😂" is friendly
 MARKS = "@.,:;!?"
 STRETCHED = re.compile(r"([^\W\d])\1{2,}")  # "stooop"
 LETTERS = str.maketrans({"ı": "i", "ø": "o", "ł": "l", "æ": "ae", "đ": "d", "'": None})
 
 
 class Stop(StrEnum):
-    """KEEP_OUT: "stop", "not you": it is told off. CALL_OFF: "cancel", "never mind": an answer is not wanted."""
+    """KEEP_OUT: "stop", "not you": the bot shall be silent. CALL_OFF: "cancel", "never mind": no answer is needed."""
 
     KEEP_OUT = "keep_out"
     CALL_OFF = "call_off"
 
 
 def read_stop(text: str, bot_name: str = "") -> Stop | None:
-    """What a text is that does nothing but call off its reader: "stop", "shut up, Parley", "ok never mind"."""
+    """The kind of a text that only tells the bot to stop: "stop", "shut up, Parley", "ok never mind". None: none."""
     if len(text) > MAX_LENGTH or LAUGHING.search(text):
         return None
     words = words_of(_composed(text))
@@ -143,7 +144,7 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     folded = _folded(" ".join(words))
     own = {_folded(word) for word in words_of(_composed(bot_name))}
     if not set(folded.split()) - KNOWN <= own:
-        return None  # so it is with nearly every message
+        return None  # nearly every message ends here
     requests = ASKED_TO.match(folded)
     if ("?" in text or "？" in text) and not requests and folded not in RHETORICAL:
         return None
@@ -156,12 +157,12 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
 
 
 def stops_person(text: str, names: Iterable[str]) -> bool:
-    """Whether it calls off one of these people, named at its start or end: "stop it ben", "ben shut up"."""
+    """Whether a text tells one of these people to stop, named at its start or end: "stop it ben", "ben shut up"."""
     words = text.split()
     if not 2 <= len(words) <= MAX_WORDS:
         return False
     ends = {words[end].strip(MARKS).casefold(): words[:-1] if end else words[1:] for end in (0, -1)}
-    named = ({name.casefold() for name in names} & ends.keys()) - AROUND  # "stop please", with somebody named Please
+    named = ({name.casefold() for name in names} & ends.keys()) - AROUND  # not "stop please" to somebody named Please
     return any(read_stop(" ".join(ends[name])) for name in named)
 
 
@@ -173,12 +174,12 @@ def _stop_in(words: list[str]) -> Stop | None:
 
 
 def _composed(text: str) -> str:
-    """Each letter in one piece, with its accents: else a word ends at its first accent."""
+    """The text in NFC: with separate accents a word would end at its first accent."""
     return text if text.isascii() else unicodedata.normalize("NFC", text).replace("İ", "i")
 
 
 def _folded(text: str) -> str:
-    """In lower case, without accents, apostrophes and stretched letters."""
+    """The text in lower case, without accents, apostrophes and stretched letters."""
     text = text.casefold().translate(LETTERS)
     if text.isascii():
         return STRETCHED.sub(r"\1", text)
@@ -188,7 +189,7 @@ def _folded(text: str) -> str:
 
 
 def _any_of(*tables: Mapping[str, str]) -> re.Pattern[str]:
-    """Matches one phrase or several of these tables, with courtesy between them."""
+    """A pattern for one or more phrases of these tables, with polite words between them."""
     lines = (line.strip() for table in tables for phrases in table.values() for line in phrases.splitlines())
     phrase = "|".join(_folded(line) for line in lines if line)
     return re.compile(rf"(?:{phrase})(?:(?: (?:{'|'.join(sorted(AROUND))}))* (?:{phrase}))*")

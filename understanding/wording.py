@@ -1,7 +1,7 @@
-"""How a message is worded: what its text alone tells, read once.
+"""The wording of a message: features of its text alone, computed once.
 
-Only closed classes of common English words and marks count (pronouns, question words, thanks): nothing of any trade or
-place. A text in another language has few cues, and then its marks, its length and its rare words still count.
+Only closed classes of common English words (pronouns, question words, thanks) and punctuation count, no words of a
+special field or place. A text in another language has few cues; its punctuation, length and rare words still count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ still good going"""
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 NOT_WORDS = re.compile(r"<a?[@#:!&]{1,2}[^<>\s]{1,60}>|https?://\S+|```.*?```", re.DOTALL)
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-COMMAND = re.compile(r"\s*[!?$%&;]{1,2}[^\W\d_]")  # as other bots take them: "!help", "?rank"
+COMMAND = re.compile(r"\s*[!?$%&;]{1,2}[^\W\d_]")  # commands of other bots: "!help", "?rank"
 CAPITALS = ascii_uppercase.encode()
 MAX_WORDS = 60
 MAX_GRAMS = 400
@@ -63,7 +63,7 @@ TOO_COMMON = frozenset(COMMON.split()) | HAVE_CUES
 
 
 def _read_talk(text: str) -> dict[str, frozenset[str]]:
-    """The classes of each word or phrase of the file, in which a line "[name] word word_word ..." is a class."""
+    """The classes of each word or phrase in the file. A line "[name] word word_word ..." lists the words of a class."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for line in text.splitlines():
         if line.startswith("["):
@@ -78,7 +78,7 @@ IN_TALK = frozenset(TALK_OF)
 TALK: Sequence[str] = sorted({name for names in TALK_OF.values() for name in names})
 _FILLING, _ASKING = frozenset("ok so and but wait laugh agree".split()), frozenset("ask verb make".split())
 FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and not names & _ASKING)
-"""Words with which a message may begin before it says what it wants."""
+"""Words with which a message may begin before its actual content."""
 
 
 class _Cut:
@@ -104,8 +104,8 @@ class _Cut:
 class Wording(_Cut):
     """What a text is made of.
 
-    tokens: the first 60 words, casefolded, without mentions, links and code; count: of all words; cues: the classes of
-    common words that occur; first: the classes of the first word.
+    tokens: the first 60 words, case-folded, without mentions, links and code; count: number of all words; cues: the
+    classes of common words that occur; first: the classes of the first word.
     """
 
     tokens: Sequence[str]
@@ -126,7 +126,7 @@ class Wording(_Cut):
 
     @property
     def words(self) -> frozenset[str]:
-        """Its tokens, each once. Made each time, as a set takes a kilobyte, and most messages are kept unread."""
+        """The set of its tokens. Not cached: a set takes a kilobyte, and for most kept messages it is never needed."""
         return frozenset(self.tokens)
 
     @property
@@ -136,7 +136,7 @@ class Wording(_Cut):
 
 
 def rare_of(words: frozenset[str]) -> frozenset[str]:
-    """Those words that carry meaning."""
+    """The words that are neither common nor short, and so carry meaning."""
     return frozenset([word for word in words - TOO_COMMON if len(word) >= RARE_LENGTH])
 
 
@@ -170,12 +170,12 @@ def read(text: str) -> Wording:
 
 @lru_cache(maxsize=4_096)
 def _one(classes: frozenset[str]) -> frozenset[str]:
-    """The same object for the same classes: most messages have few, and each set takes 216 bytes and more."""
+    """The same object for equal sets of classes, to save memory: each set takes 216 bytes or more."""
     return classes
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in their order, casefolded, without mentions, links and code."""
+    """The words of a text in order, case-folded, without mentions, links and code."""
     return WORD.findall(_folded(_plain(text)))
 
 
@@ -186,7 +186,7 @@ def _plain(text: str) -> str:
 
 
 def _capitals_in(text: str) -> int:
-    if text.isascii():  # a tenth of the time
+    if text.isascii():  # ten times as fast
         return len(text) - len(text.encode().translate(None, CAPITALS))
     return sum(map(str.isupper, text))
 
