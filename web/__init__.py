@@ -1,1 +1,1 @@
-"""The bot's own HTTP, and the watch over its own health."""
+"""The bot's own HTTP server: health, metrics, the privacy page and the console; and its logs."""

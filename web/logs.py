@@ -19,10 +19,10 @@ QUOTED = re.compile(r"input_value=.{1,200}(?=, input_type=\w+\])")
 
 
 def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys.stderr) -> None:
-    """Sets up structlog, and the libraries' standard logging behind it. level: debug, info, warning or error."""
+    """Sets up structlog, and standard logging of libraries in its format. level: debug, info, warning or error."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     rendering: list[Processor] = (
-        # By itself it shows the variables of each frame, where "rich" is installed: what people said, and secrets.
+        # The default formatter shows each frame's variables if "rich" is installed: people's words, and secrets.
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if stream.isatty()
         else [_as_json]
@@ -43,7 +43,7 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
 
 
 def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:
-    """The line with its time, level and event in front."""
+    """Puts time, level and event at the front of the line."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     return {"timestamp": now, "level": level, "event": event["event"], **event}
 
@@ -60,7 +60,7 @@ def _json(value: Any) -> str:
 
 
 def _hide(secrets: Collection[str]) -> Processor:
-    # Of one that begins with another no end may be left.
+    # Longest first: if one secret begins with another, its end must not be left.
     forms = sorted({form for secret in secrets for form in (secret, _json(secret)[1:-1])}, key=len, reverse=True)
 
     def hide(_logger: Any, _method: str, line: Any) -> str:
@@ -72,7 +72,7 @@ def _hide(secrets: Collection[str]) -> Processor:
 
 
 def _one_line_errors(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """A library that reports a lost connection with a traceback says no more than its last line does."""
+    """Shortens a library's traceback of a lost connection to its last line, which says as much."""
     error = event.get("exc_info")
     reconnects = event["_record"].name == "discord.shard" and str(event["event"]).startswith("Attempting a reconnect")
     if reconnects:

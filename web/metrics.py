@@ -1,4 +1,4 @@
-"""`/metrics`: what the bots of this process do, for Prometheus. No label carries a person, a place or words."""
+"""`/metrics`: figures of this process for Prometheus. No label names a person or a place, or quotes anybody."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from health import TICK_SECONDS, Health
 from state.spending import Payer, Purpose, Spent
 from web.shown import Shown
 
-MOST_MODELS = 20  # that have a name of their own in labels: a provider may call its models anything
+MOST_MODELS = 20  # with their own name in labels: a provider may report any number of names
 OTHER = "other"
 OPENMETRICS = "application/openmetrics-text"
 MODEL_CHARACTERS = 100
@@ -41,7 +41,7 @@ MICRO = 1e-6
 ANSWER_BUCKETS = (0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300)
 LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
 STORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
-# Document 000's figures, by the names that its get_metrics() gives them; of rates and means the parts are added up.
+# Document 000's figures, by their names in get_metrics(); rates and means are derived from sums.
 READ = {
     "routed_to_miniapp": "Messages that went to a mini-app",
     "routed_to_agent": "Messages that went to an agent",
@@ -53,13 +53,13 @@ READ = {
 }
 RATES = {"miniapp_route": "routed_to_miniapp", "enrichment": "queries_enriched", "cache_hit": "cache_hits"}
 
-disable_created_metrics()  # type: ignore[no-untyped-call] # a series more for each, of when it began to count
+disable_created_metrics()  # type: ignore[no-untyped-call] # or each counter has another series: since when it counts
 
 
 class Metrics(Observer, Collector):
-    """Counts for the whole process: a bot that is made anew, as it is after a connection broke, goes on counting.
+    """Figures of the whole process: they go on when a bot is replaced, as after a broken connection.
 
-    What a bot counts itself is read from the one of the moment, and added to what those before it had counted.
+    Figures that a bot counts itself are read from the current one, and added to those of its predecessors.
     """
 
     def __init__(self, health: Health) -> None:
@@ -109,13 +109,13 @@ class Metrics(Observer, Collector):
         GCCollector(registry=registry)
 
     def show(self, shown: Shown) -> None:
-        """Counts this bot from now on."""
+        """Watches this bot from now on."""
         if self._shown:
             self._earlier += _read(self._shown)
         self._shown = shown
         shown.activity.watch(self)
 
-    # What is told
+    # Events
 
     def decided(self, entry: LoggedDecision) -> None:
         decision = entry.decision
@@ -128,7 +128,7 @@ class Metrics(Observer, Collector):
         if turn.ending is Ending.ANSWERED:
             self._answer.observe(turn.seconds)
 
-    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - whoever it is
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - not counted by person
         model = self._label(spent.model)
         self._calls.labels(model, purpose).inc()
         self._tokens.labels(model, purpose, "in").inc(spent.tokens_in)
@@ -143,14 +143,14 @@ class Metrics(Observer, Collector):
         self._store.labels(operation).observe(seconds)
 
     def _label(self, model: str) -> str:
-        """The model's name, or, beyond so many, one for all others."""
-        name = model.encode(errors="replace").decode()[:MODEL_CHARACTERS]  # what comes from JSON may be no UTF-8
+        """The model's name as a label; of the 21st model on "other"."""
+        name = model.encode(errors="replace").decode()[:MODEL_CHARACTERS]  # a name from JSON may have no form in UTF-8
         if name not in self._models and len(self._models) < MOST_MODELS:
             self._models.add(name)
         return name if name in self._models else OTHER
 
     async def measure_lag(self, _app: web.Application) -> AsyncIterator[None]:
-        """Measures how late the event loop is, as long as the app runs."""
+        """Measures the event loop's lag as long as the app runs."""
         measuring = asyncio.create_task(self._measure_lag())
         yield
         measuring.cancel()
@@ -162,16 +162,16 @@ class Metrics(Observer, Collector):
             await asyncio.sleep(TICK_SECONDS)
             self._lag.observe(max(0.0, loop.time() - due))
 
-    # What is asked
+    # The response
 
     def response(self, accept: str) -> web.Response:
-        """All figures. accept: the header of that name, by which Prometheus' text format or OpenMetrics is chosen."""
-        # Not the header itself: the library stumbles over versions that are none.
+        """All figures, as OpenMetrics if the Accept header names that, else in Prometheus' text format."""
+        # Not given the header itself: the library fails on invalid versions in it.
         encode, content_type = choose_encoder(OPENMETRICS if OPENMETRICS in accept else "")
         return web.Response(body=encode(self.registry), headers={"Content-Type": content_type})
 
     def collect(self) -> Iterable[Metric]:
-        """What is kept elsewhere, or counted where a message must cost next to nothing."""
+        """Figures that other parts keep, or that are counted as plain numbers, to cost little for each message."""
         info = {"version": _version("parley"), "python": platform.python_version()}
         libraries = {"discord_py": _version("discord.py"), "pydantic_ai": _version("pydantic-ai-slim")}
         yield InfoMetricFamily("parley_build", "What runs", value=info | libraries)
@@ -207,7 +207,7 @@ def _latencies(shown: Shown) -> Metric:
 
 
 def _read(shown: Shown) -> Counts[str]:
-    """Document 000's figures, as what can be added up."""
+    """Document 000's figures as sums, which can be added up."""
     figures = {name: float(value) for name, value in shown.states.get_metrics().items() if not isinstance(value, str)}
     counts = Counts[str]({name: int(figures[name]) for name in ("total_processed", *READ)})
     counts["microseconds"] = round(1000 * figures["avg_processing_time_ms"] * figures["total_processed"])
@@ -232,5 +232,5 @@ def _figures(counts: Counts[str]) -> Iterable[Metric]:
 def _version(package: str) -> str:
     try:
         return version(package)
-    except PackageNotFoundError:  # it runs from its checkout, without having been installed
+    except PackageNotFoundError:  # it runs from a checkout, and is not installed
         return "unknown"

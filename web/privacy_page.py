@@ -1,4 +1,4 @@
-"""`/privacy`: what the bot keeps of what people say, and who receives it: by its settings, and docs/privacy.md."""
+"""`/privacy`: what the bot keeps and who receives it, from its settings and docs/privacy.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CACHE_SECONDS = 300
 
 
 def privacy_page(practices: Mapping[str, str]) -> web.Response:
-    """The page, which has no script, and loads nothing. practices: what this bot does, by what people ask of it."""
+    """The page, without scripts, and with nothing to load. practices: topic -> what this bot does."""
     style, policy = _files()
     introduction, heading, rest = policy.partition(Markup("<h2>"))
     template = Environment(autoescape=True).from_string((HERE / "privacy.html").read_text(encoding="utf-8"))
@@ -36,11 +36,11 @@ def privacy_page(practices: Mapping[str, str]) -> web.Response:
 
 @cache
 def _files() -> tuple[Markup, Markup]:
-    """The page's style, and docs/privacy.md as HTML, without its links, which lead to pages that are not served."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - a start has no need of it
+    """The page's style, and docs/privacy.md as HTML, without its links, whose pages are not served."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - not needed at the start
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     for rule in ("link_open", "link_close"):
         markdown.add_render_rule(rule, lambda *_: "")
     style, policy = (path.read_text(encoding="utf-8") for path in (HERE / "privacy.css", POLICY))
-    return Markup(style), Markup(markdown.render(policy))  # noqa: S704 - files of ours
+    return Markup(style), Markup(markdown.render(policy))  # noqa: S704 - our own files

@@ -1,4 +1,4 @@
-"""What the bot's HTTP may look at: parts of the bot, and nothing that changes them but what is named so."""
+"""The parts of the bot that its HTTP server may read; what changes the bot is named so."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class Servers(Protocol):
     """The servers that the bot is in."""
 
     def guilds(self) -> Mapping[int, str]:
-        """Their names, by id."""
+        """Names of the servers, by id."""
 
     def places(self, guild_id: int) -> Sequence[SeenPlace]:
-        """All of one, from the top: channels behind their category, threads behind their channel."""
+        """All places of a server, from the top: channels after their category, threads after their channel."""
 
     def lacks(self, guild_id: int, place_id: int) -> Sequence[str]:
-        """The permissions that the bot lacks to answer in a place, by Discord's names."""
+        """The permissions that the bot needs to answer in a place and lacks, by Discord's names."""
 
     def latencies(self) -> Mapping[int, float]:
-        """The seconds in which the gateway answered last, by shard; of those that are connected."""
+        """Latency of each connected shard: its id -> seconds of the last heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The parts of a bot that can be looked at. clock: aware times, as all of it goes by.
+    """The parts of a bot that pages may read. clock: the bot's clock, aware times.
 
-    noted: waits until all that was changed is stored, but no longer than so many seconds. practices: what it does with
-    what people say, by its settings, for anybody to read. cluster: None where this is the bot's only process.
+    noted: waits until all changes are stored, at most so many seconds. practices: topic -> what the bot does with
+    people's words, for the privacy page. cluster: None: this is the bot's only process.
     """
 
     activity: Activity

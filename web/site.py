@@ -1,4 +1,4 @@
-"""The bot's own HTTP: `/healthz`, `/privacy`, `/metrics`, the console, and what is shown of the bot of the moment."""
+"""The bot's own HTTP server: `/healthz`, `/privacy`, `/metrics` and the console."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from web.privacy_page import privacy_page
 from web.shown import Shown
 
 MOST_BYTES = 16_384  # of a form
-STOP_SECONDS = 2.0  # for what is being answered when the process ends
-IDLE_SECONDS = 75.0  # for which a connection is kept on which nothing is asked, or only the half of it
-MOST_CONNECTIONS = 4_096  # at once, where the process may have as many files twice over: the bot needs some itself
-# Nothing inline, nothing from another host, and in nobody's frame. The referrer stays within the console, so that its
-# forms bear their origin, which "no-referrer" would have the browser leave out.
+STOP_SECONDS = 2.0  # for running responses when the process ends
+IDLE_SECONDS = 75.0  # until a connection without a complete request is closed
+MOST_CONNECTIONS = 4_096  # at once, or half of the files that the process may open, if that is less
+# Nothing inline, nothing from other hosts, no frames. The referrer is kept within the console: with "no-referrer"
+# browsers leave the origin out of its forms.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -38,10 +38,10 @@ HEADERS = {
 
 
 class Site:
-    """What is served. shown: what there is to see of the bot that is connected; none before the first one is made.
+    """The HTTP server's content. shown: parts of the connected bot; None: it is still starting.
 
-    password: of whoever runs the bot; without it there are /healthz and /privacy only, unless is_local: it listens on
-    loopback. shows_content: whether the console shows what people wrote.
+    password: for the console and /metrics; without it both are off, unless is_local: the server listens on loopback.
+    shows_content: whether the console shows people's words.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Site:
         self.metrics = Metrics(health)
 
     def show(self, shown: Shown) -> None:
-        """Shows this bot from now on."""
+        """Serves the pages of this bot from now on."""
         self.shown = shown
         self.metrics.show(shown)
 
@@ -77,7 +77,7 @@ class Site:
 
     @asynccontextmanager
     async def served(self, port: int, host: str = "") -> AsyncIterator[str]:
-        """Listens; the address is given. host: empty for all interfaces. Raises OSError."""
+        """Listens while the context lasts, and yields the address. host: empty: all interfaces. Raises OSError."""
         runner = web.AppRunner(
             self.app(), access_log=None, shutdown_timeout=STOP_SECONDS, keepalive_timeout=IDLE_SECONDS
         )
@@ -117,9 +117,9 @@ class Site:
 
 
 def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    """Makes what answers a connection; so many at once, and none that never asks, which nobody else would end.
+    """A factory of protocols for connections, with a limit of their number and of the time without a request.
 
-    Beyond as many the oldest ends, and not the new one, which may be a host's that asks whether the bot is well.
+    Beyond the limit the oldest connection is closed, since a new one may be the host's health check.
     """
 
     most = MOST_CONNECTIONS
@@ -131,21 +131,21 @@ def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
 
     def answering() -> asyncio.Protocol:
         server = runner.server
-        if server is None:  # it is just being closed
+        if server is None:  # it is being closed
             return asyncio.Protocol()
         if len(known := server.connections) >= most:
             oldest = next((one.transport for one in known if one.transport and not one.transport.is_closing()), None)
             if oldest:
                 oldest.abort()
         protocol = server()
-        protocol.keep_alive(True)  # or the first request, unlike the next, could be waited for without end
+        protocol.keep_alive(True)  # else there is no timeout for the first request
         return protocol
 
     return answering
 
 
 def _sent_password(authorization: str) -> str:
-    """The password of a header: a bearer's token, or basic authentication's, with any user. Empty for any other."""
+    """The password in an Authorization header: a bearer token, or basic authentication with any user. Empty: none."""
     scheme, _, sent = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return sent.strip()
@@ -161,13 +161,13 @@ SITE = web.AppKey("site", Site)
 
 @web.middleware
 async def _named_as_local(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses names of other hosts: a page somewhere else can have its own name lead here, and read the answer."""
+    """Refuses other host names, against DNS rebinding: another site can let its name resolve to this machine."""
     if not is_loopback(host_of(request)):
         raise web.HTTPMisdirectedRequest(text="This is open to its own machine alone: use localhost in the address.")
     return await handler(request)
 
 
 async def _with_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.pop("Server", None)  # which names the versions of what answers
+    response.headers.pop("Server", None)  # it names versions
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""Who may look at the console: its password, tries at it, and sessions in memory."""
+"""Access to the console: its password, the limit of attempts, and sessions in memory."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from yarl import URL
 LONGEST_PASSWORD = 1_024  # bytes
 MINUTE = 60.0
 WRONG_BY_ADDRESS = 5  # a minute
-WRONG_IN_ALL = 50  # a minute: an address can be made up
+WRONG_IN_ALL = 50  # a minute: an address can be forged
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who is logged in, or, where no password is asked for, who looks. Its key is the hash of its cookie."""
+    """A session, of somebody who has logged in, or of any visitor if there is no password. key: hash of its cookie."""
 
     key: bytes
     ends_at: float
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def sent(self, csrf: object) -> bool:
-        """Whether a form bears this session's token."""
+        """Whether a form has sent this session's token."""
         return isinstance(csrf, str) and hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
 
@@ -45,7 +45,7 @@ class Sessions:
         return len(self._sessions)
 
     def begin(self) -> tuple[str, Session]:
-        """A new session, and the cookie that stands for it."""
+        """Starts a session, and returns its cookie and itself."""
         cookie = secrets.token_urlsafe(32)
         session = Session(_digest(cookie), self._clock() + SESSION_SECONDS)
         self._sessions[session.key] = session
@@ -67,10 +67,11 @@ class Sessions:
 
 
 class Password:
-    """The console's password, and the wrong tries at it of the last minute. clock: monotonic seconds.
+    """The console's password, and the wrong attempts of the last minute. clock: monotonic seconds.
 
-    A try that comes too soon is not looked at and counts for nothing, so that nobody is locked out for longer than a
-    minute after the last that was. An address from which it was right before waits for its own wrong tries alone.
+    An attempt while an address has to wait is neither checked nor counted, so that nobody is locked out for longer than
+    a minute after the last one that was. An address that has given the right password before waits only after its own
+    wrong attempts.
     """
 
     def __init__(self, password: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +81,7 @@ class Password:
         self._right: deque[str] = deque(maxlen=MOST_SESSIONS)
 
     def seconds_to_wait(self, address: str) -> int:
-        """For how long no try of this address is looked at; 0: it is."""
+        """How many seconds this address has to wait for its next attempt; 0: none."""
         now = self._clock()
         while self._wrong and self._wrong[0][0] <= now - MINUTE:
             self._wrong.popleft()
@@ -91,7 +92,7 @@ class Password:
         return max((int(at + MINUTE - now) + 1 for at in waits), default=0)
 
     def accepts(self, given: str, address: str) -> bool:
-        """Whether it is the password, in a time that does not depend on where it differs. A wrong one is counted."""
+        """Whether it is the password, compared in constant time. A wrong one is counted."""
         is_right = len(given.encode(errors="surrogatepass")) <= LONGEST_PASSWORD and hmac.compare_digest(
             _digest(given), self._digest
         )
@@ -103,12 +104,12 @@ class Password:
 
 
 def address_of(request: web.BaseRequest) -> str:
-    """Whoever asks, for the limit of tries: the peer, and for whom it asks where it says so, as a host's proxy does."""
+    """The client for the limit of attempts: the peer, and the last of X-Forwarded-For, as a host's proxy sets it."""
     return f"{request.remote} {request.headers.get('X-Forwarded-For', '').rpartition(',')[2].strip()[:64]}"
 
 
 def host_of(request: web.BaseRequest) -> str | None:
-    """The host by whose name or address it was reached; None for what is neither."""
+    """The host name or address of the Host header. None: it is invalid."""
     try:
         return URL.build(scheme="http", authority=request.host).host
     except ValueError:

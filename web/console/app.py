@@ -1,4 +1,4 @@
-"""The console as a part of the bot's HTTP: routes, who may call them, and what every answer bears."""
+"""The console's web application: routes, access checks, error pages and headers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATIC = {
     "icon.svg": (PLAYGROUND / "icon.svg", "image/svg+xml"),
 }
 STATIC_PREFIX = "/console/static/"
-FORM_SECONDS = 20.0  # for which the rest of a form is waited for
+FORM_SECONDS = 20.0  # to receive the rest of a form
 
 
 async def login_page(request: web.Request) -> web.StreamResponse:
@@ -37,7 +37,7 @@ async def login_page(request: web.Request) -> web.StreamResponse:
 
 
 async def login(request: web.Request) -> web.StreamResponse:
-    """Begins a session, a new one whatever the browser bore before."""
+    """Logs in. Always starts a new session, whatever cookie the browser sent."""
     console = request.app[CONSOLE]
     if console.password is None:
         raise web.HTTPSeeOther("/console")
@@ -64,7 +64,7 @@ async def logout(request: web.Request) -> web.StreamResponse:
 
 
 async def static(request: web.Request) -> web.StreamResponse:
-    """One of the files that are named in STATIC, and no other."""
+    """Serves the files named in STATIC, and no others."""
     path, content_type = STATIC.get(request.match_info["name"], (None, ""))
     if path is None:
         raise web.HTTPNotFound
@@ -88,7 +88,7 @@ ROUTES = (
 
 
 def console_app(source: Source, *, password: Password | None, shows_content: bool) -> web.Application:
-    """The console, to be mounted at /console. password: None: whoever reaches it may look."""
+    """The console's application, to be mounted at /console. password: None: no login is needed."""
     app = web.Application(middlewares=[explained, guarded])
     app[CONSOLE] = Console(source, password=password, shows_content=shows_content)
     app[OPEN] = set()
@@ -99,7 +99,7 @@ def console_app(source: Source, *, password: Password | None, shows_content: boo
 
 @web.middleware
 async def explained(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Tells what is wrong on a page, and keeps pages out of caches."""
+    """Shows errors as a page, and keeps pages out of caches."""
     try:
         response = await handler(request)
     except web.HTTPRedirection:
@@ -124,7 +124,7 @@ _WORDS = {
 
 @web.middleware
 async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Lets only those in who logged in, and only forms of the console's own pages."""
+    """Requires a login, and accepts only forms of the console's own pages."""
     console = request.app[CONSOLE]
     session, begun = console.sessions.find(request.cookies.get(COOKIE)), None
     if session is None and console.password is None and request.path == "/console":
@@ -145,17 +145,17 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def _check_form(request: web.Request) -> None:
-    """Raises an HTTPException for what no form of the console's own pages sends."""
+    """Raises an HTTPException for a request that is no form of the console's own pages."""
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType(text="The console takes forms, and nothing else.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
     try:
         async with asyncio.timeout(FORM_SECONDS):
-            form = await request.post()  # here, so that nothing waits between the limit of tries and the try
+            form = await request.post()  # here, so that no await comes between limit and attempt
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="That form did not come in time: send it again.") from None
-    except (LookupError, ValueError, web.RequestPayloadError):  # an encoding that there is not, or that it is not in
+    except (LookupError, ValueError, web.RequestPayloadError):  # an unknown or a wrong encoding
         raise web.HTTPBadRequest(text="That form cannot be read.") from None
     session = request.get(SESSION)
     is_bound = request.path == LOGIN or (session is not None and session.sent(form.get("csrf")))

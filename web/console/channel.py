@@ -1,7 +1,7 @@
-"""A channel as the console shows it: its last messages, what was decided on each, and what its answer came to.
+"""A channel as the console shows it: its last messages, the decision on each, and how its answer ended.
 
-No text is kept for it: what is shown is read from the conversation of the moment. Of whoever does not want to be read
-nothing is shown, nor what may quote them.
+No text is kept for this: it is read from the current conversation. Messages of people who have opted out, and answers
+that may quote them, are not shown.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from web.shown import Shown
 
 MOST_ROWS = 50
 LONGEST = 1_000  # characters of a message
-DECIDING = timedelta(seconds=30)  # after which a message without a decision is one of before a restart
+DECIDING = timedelta(seconds=30)  # a message without a decision after that is from before a restart
 TIERS = {0: "", 1: "the rules for calls", 2: "rules and the trained model", JUDGE_TIER: "the judge"}
 
 
 class State(StrEnum):
-    """How far a message is."""
+    """The state of a message."""
 
     HEARD = ""
     DECIDING = "deciding"
@@ -49,7 +49,7 @@ ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """A decision as it is shown. in_words: as /why says it; by: who decided."""
+    """A decision as it is shown. in_words: as in /why; by: the tier that decided."""
 
     in_words: str
     reason: str
@@ -61,8 +61,8 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message. text: None where it is not shown. turn: what answered it, with micros of what that cost; None where
-    the price is not known."""
+    """A message as it is shown. text: None: not shown. turn: the turn that answered it; micros: its cost in
+    micro-dollars, None: price not known."""
 
     message_id: int
     at: datetime
@@ -80,7 +80,7 @@ class Row:
 
 
 def rows(shown: Shown, channel_id: int, *, shows_content: bool) -> list[Row]:
-    """The channel's last messages, the newest last. shows_content: with what people wrote, and their names."""
+    """The channel's last messages, the newest last. shows_content: whether with people's words and names."""
     conversation = shown.conversations.get(channel_id)
     records = {m.message_id: m for m in conversation.messages[-MOST_ROWS:]} if conversation else {}
     decided = {entry.message_id: entry for entry in shown.decisions.latest(channel_id, MOST_ROWS)}
@@ -90,7 +90,7 @@ def rows(shown: Shown, channel_id: int, *, shows_content: bool) -> list[Row]:
 
 
 class _Reading:
-    """Reads one channel, as it is now."""
+    """Makes the rows of one channel from its current state."""
 
     def __init__(self, shown: Shown, channel_id: int, *, shows_content: bool) -> None:
         self._shown = shown
@@ -101,11 +101,11 @@ class _Reading:
         self._answered = {m.reply_to_id for m in own}
         self._unfinished = {q.message.message_id for q in shown.turns.pending.of(channel_id).questions}
         self._names = {**(conversation.names if conversation else {}), **{m.author_id: m.author for m in own}}
-        # Whom it answered although they do not want to be read: later answers may quote that.
+        # Opted-out people whom it answered: later answers may quote them.
         self._unread = frozenset(who for m in own for who in m.addressees if who in shown.opted_out)
 
     def row(self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None) -> Row | None:
-        """None where nothing of it is shown."""
+        """The row of a message. None: its author has opted out."""
         author_id = record.author_id if record else entry.author_id if entry else 0
         if author_id in self._shown.opted_out:
             return None
@@ -138,11 +138,11 @@ class _Reading:
         return self._named(record.content)[:LONGEST] or f"({attached} file{'' if attached == 1 else 's'}, no text)"
 
     def _named(self, text: str) -> str:
-        """Text in which people are mentioned, by their names."""
+        """The text with mentions replaced by names."""
         return MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", text)
 
     def _name(self, user_id: int) -> str:
-        """As those who spoke here are called."""
+        """The name of somebody who spoke here."""
         return SOMEBODY if user_id in self._shown.opted_out else self._names.get(user_id, SOMEBODY)
 
     def _state(

@@ -29,7 +29,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Shortcoming:
-    """A fault as it is shown. where: in words."""
+    """A fault as it is shown. where: its place in words."""
 
     fault: Fault
     where: str

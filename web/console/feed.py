@@ -1,4 +1,4 @@
-"""What the last answers came to, by the messages that they answer. No text and no name is kept."""
+"""How the last turns ended, by the messages that they answered. No text and no name is kept."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import OrderedDict
 from activity import Observer, TurnEnded
 from persistence.holders import Forget, Holder
 
-MOST = 2_000  # messages: as many as decisions are kept in memory, beside which they are shown
+MOST = 2_000  # messages: as many as there are decisions in memory, beside which they are shown
 
 
 class Feed(Observer, Holder):
-    """Keeps the turns of the messages that were answered last, in all channels."""
+    """The turns of the messages answered last, in all channels."""
 
     def __init__(self) -> None:
         self._turns: OrderedDict[int, TurnEnded] = OrderedDict()
@@ -26,11 +26,11 @@ class Feed(Observer, Holder):
             self._turns.popitem(last=False)
 
     def find(self, message_id: int) -> TurnEnded | None:
-        """The turn that a message was last answered in."""
+        """The last turn that answered a message."""
         return self._turns.get(message_id)
 
     def forget(self, what: Forget) -> None:
-        """Drops the turns of deleted messages; where people or channels are forgotten, all of those channels."""
+        """Drops the turns of deleted messages; where a person or channel is forgotten, all turns of the channels."""
         ids = what.message_ids
         if ids is None:
             ids = frozenset(one for one, turn in self._turns.items() if turn.channel_id in what.channel_ids)

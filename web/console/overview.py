@@ -1,4 +1,4 @@
-"""The overview: whether the bot is well, what it did today and in the week, how soon, and what that cost."""
+"""The overview: the bot's health, and its answers, latency and cost of today and of the week."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_REASONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """rows: label, value, and the value in words. is_list: its labels are sentences. key: for an element's id."""
+    """A chart. rows: label, value, and the value in words; is_list: the labels are sentences; key: for element ids."""
 
     key: str
     title: str
@@ -46,7 +46,7 @@ async def overview_stream(request: web.Request) -> web.StreamResponse:
 
 def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
-    bot.limits.has_budget(bot.clock())  # begins the day
+    bot.limits.has_budget(bot.clock())  # starts a new day in the ledger if one has begun
     lately = bot.faults.last(1) if bot.faults.last_hour() else ()
     return {
         "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=_facts(bot)),
@@ -59,7 +59,7 @@ def _drawn(request: web.Request, chart: Chart) -> str:
 
 
 def _charts(bot: Shown) -> list[Chart]:
-    """One element each, so that only those are sent that have changed."""
+    """The charts, each an element of its own, so that only changed ones are sent."""
     return [*_reasons(tally for _, tally in bot.counts.days(WEEK)), _hours(bot), *_days(bot)]
 
 
@@ -95,7 +95,7 @@ def _today(bot: Shown) -> list[tuple[str, str]]:
 
 
 def _by_all(bot: Shown) -> list[tuple[str, str]]:
-    """What was used in other processes too, where there are any; all else is this one's."""
+    """The use of all processes together, if there are several; all other figures are this process's own."""
     used = bot.limits.by_all(bot.clock())
     if used is None:
         return []

@@ -1,4 +1,4 @@
-"""A page of the console: what it is drawn with and by, and what it may look at."""
+"""What the console's pages share: rendering, filters of templates, and access to the bot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = (
 
 
 class Source(Protocol):
-    """What there is to see of the bot that is connected; none before the first one is made."""
+    """The connected bot's parts for the pages. shown: None: the bot is still starting."""
 
     @property
     def shown(self) -> Shown | None: ...
@@ -35,7 +35,7 @@ class Source(Protocol):
 
 
 class Console:
-    """What the pages share. password: None: whoever reaches it may look. shows_content: also what people wrote."""
+    """State shared by the pages. password: None: no login is needed; shows_content: whether to show people's words."""
 
     def __init__(self, source: Source, *, password: Password | None, shows_content: bool) -> None:
         self.source = source
@@ -65,7 +65,7 @@ SESSION = web.RequestKey("session", Session)
 
 
 def shown(request: web.Request) -> Shown:
-    """The bot of the moment. Raises HTTPServiceUnavailable where there is none yet."""
+    """The current bot. Raises HTTPServiceUnavailable while it starts."""
     found = request.app[CONSOLE].source.shown
     if found is None:
         raise web.HTTPServiceUnavailable(text="The bot is starting: look again in some seconds.")
@@ -73,12 +73,12 @@ def shown(request: web.Request) -> Shown:
 
 
 def part(request: web.Request, template: str, **values: Any) -> Markup:
-    """A template's HTML, as a page includes it."""
+    """A template's HTML, to be part of a page."""
     return Markup(request.app[CONSOLE].templates.get_template(template).render(**values))  # noqa: S704 - it is escaped
 
 
 def render(request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
-    """A whole page. Beside these values its template has `csrf`, `pages` and `path`."""
+    """A whole page. Besides these values its template gets csrf, pages, path, has_login and shows_content."""
     session = request.get(SESSION)
     console = request.app[CONSOLE]
     html = part(
@@ -98,21 +98,21 @@ def render(request: web.Request, template: str, *, status: int = 200, **values: 
 
 
 def number(value: float) -> str:
-    """With a narrow space between thousands, short from 100,000 on."""
+    """A number with narrow spaces between thousands; in millions from 100,000 on."""
     if value >= 1e5:
         return f"{value / 1e6:,.2f} M"
     return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def money(micros: int) -> str:
-    """Micro-dollars in dollars: with cents, or with as much as tells a small amount from none, or in whole ones."""
+    """Micro-dollars as dollars with two digits; four below $0.10, none from $100 on."""
     dollars = micros / 1e6
     digits = 0 if dollars >= 100 else 2 if dollars >= 0.1 or not micros else 4
     return f"${dollars:,.{digits}f}"
 
 
 class Costing(Protocol):
-    """Figures of the ledger. unpriced: the tokens of calls whose price nobody knows."""
+    """Figures of the ledger. unpriced: tokens of calls whose price is not known."""
 
     @property
     def micros(self) -> int: ...
@@ -122,12 +122,12 @@ class Costing(Protocol):
 
 
 def cost(used: Costing) -> str:
-    """What is known of it; that something costs nothing is not said of what has no known price."""
+    """The cost as far as it is known: without a known price it is not said to be $0."""
     return money(used.micros) if used.micros or not used.unpriced else "price not known"
 
 
 def size(count: int) -> str:
-    """Bytes."""
+    """A number of bytes, with its unit."""
     value, unit = float(count), "bytes"
     for unit in ("bytes", "KB", "MB", "GB"):
         if value < 1_000 or unit == "GB":
@@ -137,7 +137,7 @@ def size(count: int) -> str:
 
 
 def span(seconds: float | timedelta | None) -> str:
-    """A stretch of time; a dash where it is not known."""
+    """A duration in words; a dash if it is not known."""
     if seconds is None:
         return "–"
     value = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
@@ -152,5 +152,5 @@ def span(seconds: float | timedelta | None) -> str:
 
 
 def clock(at: datetime) -> str:
-    """A time in UTC, which the browser turns into its own."""
+    """A time in UTC, which the page's script converts to local time."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -18,8 +18,8 @@ from web.shown import Shown
 log = structlog.get_logger()
 
 PAGE_ROWS = 100
-STORING_SECONDS = 3.0  # for which a pause waits until it would outlast a kill
-QUIET_SECONDS = 0.1  # messages that come, grow, are edited and deleted are no event of the bot's
+STORING_SECONDS = 3.0  # at most, to wait until a pause is stored
+QUIET_SECONDS = 0.1  # new, edited and deleted messages are no events of the watcher, so the page is redrawn often
 
 
 async def guilds_page(request: web.Request) -> web.StreamResponse:
@@ -29,7 +29,7 @@ async def guilds_page(request: web.Request) -> web.StreamResponse:
 
 
 async def guild_page(request: web.Request) -> web.StreamResponse:
-    """The places of one server; with `live`, those where a conversation is going on."""
+    """The places of one server; with `live` in the query only those with a conversation."""
     bot, (guild_id, name), page = shown(request), _guild(request), _page(request)
     places = bot.servers.places(guild_id)
     only_live = "live" in request.query
@@ -77,7 +77,7 @@ async def channel_stream(request: web.Request) -> web.StreamResponse:
 
 
 def _drawing(request: web.Request, bot: Shown, guild_id: int, place: SeenPlace) -> Draw:
-    """Draws what goes on in a channel; again only where that has changed, for it is asked each second."""
+    """A function that draws the state of a channel. It renders only after changes, since it is called each second."""
     content = request.app[CONSOLE].shows_content
     before: tuple[PlaceRow, list[Row]] | None = None
     drawn: dict[str, str] = {}
@@ -100,7 +100,7 @@ def _drawing(request: web.Request, bot: Shown, guild_id: int, place: SeenPlace) 
 
 
 async def pause(request: web.Request) -> web.StreamResponse:
-    """Pauses the bot in a server, or has it go on: `on` of the form says which."""
+    """Pauses or resumes the bot in a server, by the form's field `on`."""
     bot, (guild_id, _) = shown(request), _guild(request)
     is_on = (await request.post()).get("on") == "1"
     bot.guild_settings.pause(guild_id, on=is_on)
@@ -126,7 +126,7 @@ async def people_page(request: web.Request) -> web.StreamResponse:
 
 
 def _guild(request: web.Request) -> tuple[int, str]:
-    """The server of the address, and its name. Raises HTTPNotFound."""
+    """Id and name of the server in the URL. Raises HTTPNotFound."""
     guild_id = int(request.match_info["guild"])
     name = shown(request).servers.guilds().get(guild_id)
     if name is None:
@@ -135,7 +135,7 @@ def _guild(request: web.Request) -> tuple[int, str]:
 
 
 def _place(request: web.Request) -> SeenPlace:
-    """The channel or thread of the address. Raises HTTPNotFound."""
+    """The channel or thread in the URL. Raises HTTPNotFound."""
     place_id, there = int(request.match_info["place"]), shown(request).servers.places(int(request.match_info["guild"]))
     found = next((p for p in there if p.place_id == place_id and p.level is not Level.CATEGORY), None)
     if found is None:
@@ -144,7 +144,7 @@ def _place(request: web.Request) -> SeenPlace:
 
 
 def _page(request: web.Request) -> int:
-    """Which page of many is asked for, from 1 on."""
+    """Number of the requested page, from 1 on."""
     page = request.query.get("page", "1")
     return max(1, int(page)) if page.isdecimal() and len(page) < 7 else 1
 

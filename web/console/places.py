@@ -1,4 +1,4 @@
-"""Servers and their channels as the console shows them: what is set, what the bot does there, and today's figures."""
+"""Servers, their channels, and people as the console shows them: settings, current activity, today's figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"channels": "channel", "roles": "role", "users": "member"}
 
 @dataclass(frozen=True, slots=True)
 class GuildRow:
-    """A server. channels: how many, with threads; live: how many conversations; today, tally: since midnight, UTC."""
+    """A server. channels: number of them, with threads; live: number of conversations; today, tally: since 0:00 UTC."""
 
     guild_id: int
     name: str
@@ -33,7 +33,7 @@ class GuildRow:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What holds of a setting. source: in words, where that comes from."""
+    """A setting's value in force. source: where it comes from, in words."""
 
     label: str
     value: str
@@ -44,7 +44,7 @@ class Line:
 class PlaceRow:
     """A category, channel or thread. doing: what the bot does there, in words; wrong: what keeps it from answering.
 
-    lines: what is set in its server for it, or above it, beside the defaults. today: of a thread, None.
+    lines: its settings that differ from the owner's defaults, its own and inherited ones. today: None: no channel.
     """
 
     seen: SeenPlace
@@ -57,9 +57,9 @@ class PlaceRow:
 
 
 def guild_rows(shown: Shown, first: int, count: int) -> tuple[list[GuildRow], int]:
-    """Some of the servers in the order of their names, and how many there are."""
+    """One page of the servers by name, and the number of all."""
     guilds = sorted(shown.servers.guilds().items(), key=lambda item: (item[1].casefold(), item[0]))
-    shown.limits.has_budget(shown.clock())  # begins the day
+    shown.limits.has_budget(shown.clock())  # starts a new day in the ledger if one has begun
     rows = [_guild_row(shown, guild_id, name) for guild_id, name in guilds[first : first + count]]
     return rows, len(guilds)
 
@@ -98,14 +98,14 @@ def place_row(shown: Shown, guild_id: int, place: SeenPlace, *, shows_content: b
 
 
 def held_at(shown: Shown, guild_id: int, place: SeenPlace) -> InForce:
-    """What holds there; of a category what holds in the channels in it that set nothing themselves."""
+    """The settings in force there; of a category those of its channels that set nothing themselves."""
     if place.level is Level.CATEGORY:
         return shown.guild_settings.in_channel(guild_id, 0, None, place.place_id)
     return shown.guild_settings.in_channel(guild_id, place.place_id, place.parent_id, place.category_id)
 
 
 def name_of(shown: Shown, place: SeenPlace, *, shows_content: bool) -> str:
-    """A thread's name is what somebody wrote."""
+    """The place's name. A thread's name is somebody's words, and not always shown."""
     if place.level is not Level.THREAD:
         return place.name
     is_told = shows_content and place.name and place.owner_id not in shown.opted_out
@@ -113,7 +113,7 @@ def name_of(shown: Shown, place: SeenPlace, *, shows_content: bool) -> str:
 
 
 def lines(held: InForce, here: Level, *, changed_only: bool = False) -> Iterator[Line]:
-    """What holds. changed_only: not what is as whoever runs the bot has set it."""
+    """The settings in force. changed_only: without the owner's defaults."""
     for name, about in ABOUT.items():
         each: list[tuple[tuple[Level, ...], Any]] = [(held.sources[name], getattr(held.settings, name, None))]
         if about.combining is Combining.EACH:
@@ -146,7 +146,7 @@ def source_in_words(levels: Sequence[Level], here: Level) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PersonRow:
-    """What a person's answers came to this month. name: empty where it is not shown."""
+    """A person's use of models this month. name: empty: not shown."""
 
     person_id: int
     name: str
@@ -154,12 +154,15 @@ class PersonRow:
 
 
 def people(shown: Shown, first: int, count: int, *, shows_content: bool) -> tuple[list[PersonRow], int]:
-    """Some of those who used models this month, the most first, and how many there are. Opted-out people are not."""
+    """One page of the people who used models this month, highest cost first, and the number of all.
+
+    People who have opted out are left out.
+    """
     now = shown.clock()
-    shown.limits.has_budget(now)  # begins the day
+    shown.limits.has_budget(now)  # starts a new day in the ledger if one has begun
     month = now.year, now.month
     days = [kept.people for day, kept in shown.limits.ledger.days(now.day) if (day.year, day.month) == month]
-    # By plain numbers: an object for each of many people has Python walk through all of the bot's memory for garbage.
+    # Plain numbers, since an object for each of many people would trigger a full garbage collection.
     micros: dict[int, int] = {}
     tokens: dict[int, int] = {}
     for day in days:

@@ -1,4 +1,4 @@
-"""The storage page: what is kept, how much of it, for how long, and with which key."""
+"""The storage page: what is stored, how much, for how long, and with which key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from aiohttp import web
 
 from web.console.page import number, render, shown
 
-# Kinds of snapshots in words.
+# Kinds of snapshots -> what they are, in words.
 KINDS = {
     "conversation": "conversations, open or left lately",
     "prompts": "open questions of the bot's",

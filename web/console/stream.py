@@ -1,4 +1,4 @@
-"""Server-sent events: a page that follows the bot, at most once a second. Nothing is done while nobody looks."""
+"""Server-sent events for live pages, at most once a second. Costs nothing while no page is open."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from web.console.page import CONSOLE, SESSION, shown
 MOST_STREAMS = 50
 STREAM_SECONDS = 900.0  # after which the browser connects again
 INTERVAL_SECONDS = 1.0
-QUIET_SECONDS = 5.0  # after which it is drawn anew, where nothing happened: times go on
+QUIET_SECONDS = 5.0  # until it is redrawn without an event, since shown durations grow
 RETRY_SECONDS = 10
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 Draw = Callable[[], Mapping[str, str]]
-"""Gives HTML by the id of the element that it goes into."""
+"""Returns HTML by the id of the element that it replaces."""
 
 
 class Watcher(Observer):
-    """Notes that something happened. channel_id: only there; 0: anywhere."""
+    """Sets `happened` on each event of the bot. channel_id: only for events there; 0: anywhere."""
 
     def __init__(self, channel_id: int = 0) -> None:
         self.happened = asyncio.Event()
@@ -55,9 +55,9 @@ OPEN = web.AppKey("open", set[asyncio.Task[object]])
 async def stream(
     request: web.Request, draw: Draw, watcher: Watcher | None = None, *, quiet_seconds: float | None = None
 ) -> web.StreamResponse:
-    """Sends what draw() gives whenever it has changed, until the browser, the session or the bot is gone.
+    """Sends what draw() returns whenever it has changed, until the browser, the session or the bot is gone.
 
-    quiet_seconds: after which it is drawn anew where nothing happened; None: as all are.
+    quiet_seconds: until it is redrawn without an event; None: QUIET_SECONDS.
     """
     looked_at, open_streams = shown(request), request.app[OPEN]
     if len(open_streams) >= MOST_STREAMS:
@@ -99,6 +99,6 @@ async def _follow(
 
 
 async def end_streams(app: web.Application) -> None:
-    """Ends all: a server that stops waits for nobody."""
+    """Cancels all streams, so that the server can stop without waiting for them."""
     for task in [*app[OPEN]]:
         task.cancel()

@@ -1,10 +1,10 @@
-// A live page: what its event stream sends goes into the elements with these ids. It rests while nobody sees it.
+// A live page: its event stream sends HTML by element id. It disconnects while the page is hidden.
 const live = document.querySelector("[data-live]");
 const RETRY_MS = 5_000;
 let source = null;
 let retry = 0;
 
-/** Puts HTML, which the server has escaped, into an element; what is unfolded or focused in it stays so. */
+/** Puts HTML, which the server has escaped, into an element. What is unfolded or focused in it stays so. */
 const fill = (id, html) => {
   const element = document.getElementById(id);
   if (!element) return;
