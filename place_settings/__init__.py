@@ -1,1 +1,1 @@
-"""The settings of places: what a server, a category, a channel or a thread has chosen, and what holds where."""
+"""Settings of servers, categories, channels and threads, and how each place inherits them."""

@@ -1,7 +1,7 @@
-"""The settings of a guild's places as one stored document, and what of a newer version's document can be read.
+"""The settings of a guild's places as one stored document, which a newer version of the bot may have written.
 
-What this version cannot read is kept as it is and written back whole. Where it may say who is answered, or where, that
-place is closed: nobody is answered there until it is read, set anew, or reset.
+What this version cannot read is kept and written back unchanged. If it may limit who is answered, or where, the place
+is closed: nobody is answered there until the setting can be read, is set again, or is reset.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pydantic import ValidationError
 from place_settings.fields import ABOUT, WHERE, WHO, Level, PlaceSettings
 
 VERSION = 1
-MAX_EDITS = 50  # of a guild; an open card is told of who changed what since it was opened
-WHOLE = "settings"  # what is named where it is not one setting that cannot be read
+MAX_EDITS = 50  # of a guild; open cards show who changed what since they were opened
+WHOLE = "settings"  # stands for the name of a setting if more than one setting cannot be read
 NOTHING_SET = PlaceSettings()
-PAUSED = "paused"  # what is named, and stored, where whoever runs the bot has paused it in a server
+PAUSED = "paused"  # stands for the name of a setting, and is the stored key, if the owner has paused a server
 CLOSING = frozenset(name for name, about in ABOUT.items() if about.group in (WHERE, WHO))
 
 
 class Node(NamedTuple):
-    """A guild, category, channel or thread: what settings are kept of."""
+    """A guild, category, channel or thread that can have settings."""
 
     level: Level
     place_id: int
@@ -36,7 +36,7 @@ class Node(NamedTuple):
 
     @staticmethod
     def of(text: str) -> Node:
-        """Reads the text. Raises ValueError."""
+        """Parses `text`. Raises ValueError."""
         level, _, place_id = text.partition(":")
         try:
             return Node(Level[level.upper()], int(place_id))
@@ -46,10 +46,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What one place has set itself.
+    """The settings of one place itself, without inherited ones.
 
-    parent_id: of a thread, its channel. unread: by name, what this version cannot read. closing: the names of settings,
-    beside those that this version knows, that may say who is answered, or where.
+    parent_id: the channel of a thread; 0: no thread. unread: name -> stored value that this version cannot read.
+    closing: names of the settings, also of a newer version, that limit who is answered, or where.
     """
 
     settings: PlaceSettings = NOTHING_SET
@@ -59,7 +59,7 @@ class Own:
 
     @property
     def closed_by(self) -> str:
-        """What of that which cannot be read may say who is answered, or where; empty: none of it does."""
+        """Name of an unread setting that may limit who is answered, or where; empty: none."""
         return next((name for name in self.unread if name in self.closing), "")
 
     @property
@@ -67,7 +67,7 @@ class Own:
         return not (self.settings.chosen or self.unread)
 
     def with_settings(self, settings: PlaceSettings, names: Mapping[str, Any], parent_id: int) -> Own:
-        """After a change of these settings: what could not be read of them is gone."""
+        """The settings after a change of `names`, which also drops the unread values of these names."""
         unread = {name: value for name, value in self.unread.items() if name not in names}
         return Own(settings, parent_id or self.parent_id, unread, self.closing)
 
@@ -78,9 +78,9 @@ class Own:
 
     @staticmethod
     def read(stored: Mapping[str, Any]) -> Own:
-        """Takes back what to_stored() gave. Raises ValueError for what has another form.
+        """Reads what to_stored() returned. Raises ValueError for another format.
 
-        closing: the names of those settings that say who is answered, or where, of which a newer version may have more.
+        The stored "closing" names the settings that limit who is answered, or where; a newer version may have more.
         """
         settings, closing = stored.get("settings"), stored.get("closing")
         if not isinstance(settings, dict) or not isinstance(parent := stored.get("parent", 0), int):
@@ -99,7 +99,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of a place's settings. by: whose id; names: of which settings."""
+    """A change of a place's settings. by: id of the user; names: of the changed settings."""
 
     revision: int
     node: Node
@@ -120,9 +120,9 @@ class Edit:
 class Document:
     """The settings of all places of a guild. Mutable.
 
-    revision: grows by one with each change. members: of each category that is named or has settings, which channels are
-    in it, and since when those are no longer that were last; 0: they are. rest: what this version cannot read of the
-    document; unread: of its places. is_paused: whoever runs the bot has it answer nobody there.
+    revision: grows by one with each change. members: of each category that is listed or has settings, its channels and
+    those that have just left it: channel id -> timestamp of leaving, 0: still in it. unread: places that this version
+    cannot read, by their text; rest: other parts of the document. is_paused: the owner has paused the bot there.
     """
 
     places: dict[Node, Own] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Document:
 
     @property
     def names_unread(self) -> list[str]:
-        """What cannot be read of it, by name."""
+        """Names of everything in it that this version cannot read."""
         names = [name for own in self.places.values() for name in own.unread]
         return sorted({*names, *self.unread, *self.rest})
 
@@ -155,7 +155,7 @@ class Document:
 
     @staticmethod
     def read(stored: Any) -> Document:
-        """Takes back what to_stored() gave, or as much of what another version or a fault left as can be read."""
+        """Reads what to_stored() returned, or as much as possible of a damaged document or another version's."""
         document = Document()
         if not isinstance(stored, dict) or not isinstance(stored.get("places"), dict):
             document.unread[WHOLE] = stored
@@ -169,10 +169,10 @@ class Document:
         known = {"revision", "places", "members", "edits", PAUSED}
         document.rest = {k: v for k, v in stored.items() if k not in known and (k, v) != ("version", VERSION)}
         faults = (ValueError, TypeError, AttributeError, OverflowError)
-        with suppress(*faults):  # without them it is not known what a category that is gone had closed
+        with suppress(*faults):  # without them, the settings of a deleted category do not pass on to its channels
             members = stored.get("members", {}).items()
             document.members = {int(one): {int(m): float(left) for m, left in of.items()} for one, of in members}
-        with suppress(*faults):  # who changed what is told to open cards only
+        with suppress(*faults):  # only open cards need the edits
             document.revision = int(stored.get("revision", 0))
             document.edits = [Edit.read(edit) for edit in stored.get("edits", ())][-MAX_EDITS:]
         return document

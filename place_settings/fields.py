@@ -1,7 +1,7 @@
-"""What can be set for a place. A new setting is one field of PlaceSettings.
+"""The settings of a place. A new setting is one field of PlaceSettings.
 
-The card, the checks, the table in the docs and the inheritance follow from the field: its type says what can be chosen,
-its About says in which words, at which levels, and how what several levels say combines.
+The card, the checks, the table in the docs and the inheritance are derived from the field. Its type says which values
+can be chosen; its About has its texts, its levels, and how the values of several levels are combined.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_IDS = 500  # in one list: no server has more channels, and few more roles
 
 
 class Level(IntEnum):
-    """Where something is set, from the top. Each inherits what it does not set itself from the one above."""
+    """Where a setting is set, from the top. Each level inherits what it does not set from the one above."""
 
     OWNER = 0
     GUILD = 1
@@ -33,11 +33,11 @@ class Level(IntEnum):
 
 
 class Combining(Enum):
-    """How what several levels say of a setting becomes what holds.
+    """How the values of several levels are combined.
 
-    NEAREST: the level nearest to the place counts. EVERY, of those who are allowed: whoever the list of one level
-    leaves out is left out, whatever other levels say. ANY, of those who are blocked: the list of one level is enough.
-    EACH: what a level sets holds for itself, beside what the others do.
+    NEAREST: the value of the level nearest to the place counts. EVERY, of lists of allowed ids: an id must be in the
+    list of every level that has one. ANY, of lists of blocked ids: being in the list of one level is enough. EACH: the
+    value of every level counts by itself.
     """
 
     NEAREST = "nearest"
@@ -47,7 +47,7 @@ class Combining(Enum):
 
 
 class Listed(Enum):
-    """Of what a setting lists the ids. CHANNELS: channels, and categories for all that is in them."""
+    """What the ids of a list are of. CHANNELS: channels, and categories, which stand for all their channels."""
 
     CHANNELS = "channels"
     ROLES = "roles"
@@ -55,7 +55,7 @@ class Listed(Enum):
 
 
 class SettingRefusedError(ValueError):
-    """A value that a setting does not take. Its text is one sentence that says what would be right."""
+    """Raised for an invalid value of a setting. Its text is one sentence that says what is valid."""
 
 
 EVERYWHERE = frozenset({Level.GUILD, Level.CATEGORY, Level.CHANNEL, Level.THREAD})
@@ -65,10 +65,10 @@ GUILD_ONLY = frozenset({Level.GUILD})
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is known of a setting beside its type.
+    """What describes a setting besides its type.
 
-    label: as people read it, at most 45 characters. meaning: at most 100, Discord's bounds. use: what works, as the end
-    of the sentence "use ...". group: under which heading it is shown.
+    label: its name for people, at most 45 characters; meaning: at most 100, both Discord's limits. use: the valid
+    values, as the end of the sentence "use ..."; group: the heading under which it is shown.
     """
 
     label: str
@@ -82,12 +82,12 @@ class About:
 
 
 WHERE, WHO, HOW, MODEL, MONEY = "Where and when", "Who", "How it takes part", "What answers", "What it may cost"
-Id = Annotated[int, Field(gt=0, lt=1 << 64)]  # as Discord has them; what is stored holds no greater integers
+Id = Annotated[int, Field(gt=0, lt=1 << 64)]  # as Discord's; the store holds no greater integers
 Ids = Annotated[frozenset[Id], Field(max_length=MAX_IDS)]
 
 
 class PlaceSettings(BaseModel):
-    """What one level has set; None is inherited."""
+    """The settings of one level. None: inherited."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -244,9 +244,9 @@ class PlaceSettings(BaseModel):
         return value
 
     def changed(self, level: Level, values: Mapping[str, Any]) -> PlaceSettings:
-        """These settings with other values, None to inherit. Raises SettingRefusedError for what cannot be set there.
+        """These settings with other values; None: inherit. Raises SettingRefusedError for values not valid there.
 
-        What is said of a choice or of a text does not depend on case or on white space around it.
+        Choices are read without regard to case, and texts without white space around them.
         """
         for name in values:
             if name not in ABOUT:
@@ -263,12 +263,12 @@ class PlaceSettings(BaseModel):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What is set, by name."""
+        """The values that are set, by name."""
         return {name: value for name in ABOUT if (value := getattr(self, name)) is not None}
 
     @property
     def limits_people(self) -> bool:
-        """Whether it lists who is answered."""
+        """Whether it has a list of those who are answered."""
         return self.allowed_roles is not None or self.allowed_users is not None
 
 
@@ -277,11 +277,11 @@ def _about(name: str) -> About:
 
 
 ABOUT: Mapping[str, About] = {name: _about(name) for name in PlaceSettings.model_fields}
-"""Each setting, in the order in which people are shown them."""
+"""The settings by name, in the order in which they are shown."""
 
 
 def choices(name: str) -> tuple[str, ...]:
-    """What can be chosen for a setting; nothing of one that is a text or a list."""
+    """The choices of a setting; empty for a text or a list."""
     kinds = [kind for kind in get_args(PlaceSettings.model_fields[name].annotation) if kind is not type(None)]
     return ("on", "off") if kinds == [bool] else () if ABOUT[name].listed else get_args(kinds[0])
 

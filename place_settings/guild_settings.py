@@ -1,4 +1,4 @@
-"""The settings of all guilds' places: kept, changed, and what holds in a place."""
+"""The settings of the places of all guilds: storage, changes, and the settings in force in a place."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from setting_values import BudgetLimit, Scope, budget_limits
 log = structlog.get_logger()
 
 BUDGETED = Level.GUILD, Level.CHANNEL, Level.THREAD
-MAX_PLACES = 1_000  # of a guild, with settings of their own
-MAX_KNOWN = 5_000  # places for which it is remembered what holds there
+MAX_PLACES = 1_000  # in one guild, with settings of their own
+MAX_KNOWN = 5_000  # places whose settings in force are cached
 MOVED_WITH_SECONDS = 60.0
-"""A channel that left its category so shortly before that was deleted was in it: Discord tells of both in any order."""
+"""A channel that left its category at most this long before its deletion counts as in it.
+
+Discord sends the events of both in any order.
+"""
 
 
 class Place(Protocol):
-    """A channel, or a thread with its channel, and the category; guild_id: 0 where there is none."""
+    """A channel or thread. parent_id: the channel of a thread; guild_id: 0 in a direct message."""
 
     @property
     def guild_id(self) -> int: ...
@@ -37,12 +40,12 @@ class Place(Protocol):
 
 
 Categories = Mapping[int, int | None]
-"""By the id of each channel and category of a guild, in which category it is."""
+"""Id of each channel and category of a guild -> id of the category it is in, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came of a change. revision: as `seen` of the next; overtaken: what others changed there since `seen`."""
+    """The result of a change. revision: the new one; overtaken: edits of others there since the revision `seen`."""
 
     guild_id: int
     node: Node
@@ -55,10 +58,10 @@ class Changed:
 
 
 class GuildSettings:
-    """Keeps the settings of places. Mutable.
+    """Settings of all places. Mutable.
 
-    owner: what whoever runs the bot has set. on_change: told the id of a guild, whose document is to be stored.
-    categories: how a guild's channels are arranged now; None: that is not known. listener: told of each change.
+    owner: the settings of the bot's owner. on_change: called with the id of a guild whose document is to be stored.
+    categories: returns the current Categories of a guild; None: not known. listener: called with each change.
     """
 
     def __init__(
@@ -80,21 +83,21 @@ class GuildSettings:
         self._where_nothing_is_set = [] if is_by_channel else everywhere  # in a channel, in a thread
         self.listener: Callable[[Changed], None] | None = None
 
-    # What holds
+    # Settings in force
 
     def at(self, place: Place) -> InForce:
-        """What holds in a place; of a direct message what the owner has set."""
+        """The settings in force in a place; in a direct message the owner's."""
         return self.in_channel(place.guild_id, place.channel_id, place.parent_id, place.category_id)
 
     def in_channel(
         self, guild_id: int, channel_id: int, parent_id: int | None = None, category_id: int | None = None
     ) -> InForce:
-        """The same, by the ids of the place. parent_id: of a thread, its channel."""
+        """The settings in force in a place, by ids. parent_id: the channel of a thread; None: no thread."""
         if not guild_id:
             return self._in_direct_messages
         if guild_id not in self._documents and self._where_nothing_is_set:
             return self._where_nothing_is_set[parent_id is not None]
-        place = guild_id, channel_id, parent_id, category_id  # one that is moved is another
+        place = guild_id, channel_id, parent_id, category_id  # a moved channel has another key
         held = self._known.get(place)
         if held is None:
             if len(self._known) >= MAX_KNOWN:
@@ -103,7 +106,7 @@ class GuildSettings:
         return held
 
     def _unlearn(self, guild_id: int) -> None:
-        """What holds in a guild's places has changed."""
+        """Drops the cached settings of a guild's places after a change."""
         self._known = {place: held for place, held in self._known.items() if place[0] != guild_id}
         self._budgets = {where: limits for where, limits in self._budgets.items() if where[0] != guild_id}
 
@@ -131,15 +134,15 @@ class GuildSettings:
                 layers.append(Layer(node.level, node.place_id, own.settings, unread, closed_by))
         return in_force(layers, path, is_thread=is_thread)
 
-    # What is set
+    # Own settings and changes
 
     def own(self, guild_id: int, place_id: int, level: Level) -> Own:
-        """What a place has set itself."""
+        """The settings of a place itself, without inherited ones."""
         document = self._documents.get(guild_id)
         return document.places.get(Node(level, place_id), Own()) if document else Own()
 
     def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
-        """What a guild, a channel of it and a thread of that have set of what they may use; each holds for itself."""
+        """The budgets that a guild, its channel and the channel's thread have set; each counts by itself."""
         if guild_id not in self._documents:
             return ()
         where = guild_id, channel_id, thread_id
@@ -153,7 +156,7 @@ class GuildSettings:
         return found
 
     def revision(self, guild_id: int) -> int:
-        """Of a guild's settings, as `seen` of a change."""
+        """The revision of a guild's settings, to be passed as `seen` of a change."""
         document = self._documents.get(guild_id)
         return document.revision if document else 0
 
@@ -169,9 +172,10 @@ class GuildSettings:
         seen: int | None = None,
         parent_id: int = 0,
     ) -> Changed:
-        """Sets these, None to inherit. Raises SettingRefusedError.
+        """Sets values; None: inherit. Raises SettingRefusedError.
 
-        by: whose id. seen: the revision that they saw. parent_id: of a thread, its channel, with which it goes.
+        by: id of the user. seen: the revision that they saw. parent_id: the channel of a thread, whose settings are
+        deleted with that channel.
         """
         node = Node(level, place_id)
         before = self.own(guild_id, place_id, level)
@@ -179,14 +183,14 @@ class GuildSettings:
         return self._put(guild_id, node, before, after, by=by, now=now, seen=seen)
 
     def adopt_offers(self, guild_id: int, channel_id: int, *, on: bool, now: datetime) -> None:
-        """Takes over whether offers were on in a channel before that was a setting, unless it is set by now."""
+        """Sets a channel's `offers` to what was stored before that was a setting, unless it is set already."""
         if guild_id and self.own(guild_id, channel_id, Level.CHANNEL).settings.offers is None:
             self.change(guild_id, channel_id, Level.CHANNEL, {"offers": on}, by=0, now=now)
 
     def reset(
         self, guild_id: int, place_id: int, level: Level, *, by: int, now: datetime, seen: int | None = None
     ) -> Changed:
-        """Has a place inherit everything; what could not be read of its settings is gone, too."""
+        """Makes a place inherit everything. Settings of it that could not be read are dropped, too."""
         before = self.own(guild_id, place_id, level)
         return self._put(guild_id, Node(level, place_id), before, Own(), by=by, now=now, seen=seen, is_reset=True)
 
@@ -210,7 +214,7 @@ class GuildSettings:
         since = document.revision if seen is None else seen
         overtaken = tuple(e for e in document.edits if e.revision > since and e.node == node and e.by != by)
         old, new = before.settings.chosen | dict(before.unread), after.settings.chosen | dict(after.unread)
-        if node.level is Level.GUILD and is_reset:  # all is inherited: what could not be read goes, too
+        if node.level is Level.GUILD and is_reset:  # drops unread places, too
             old, document.unread = document.unread | old, {}
         names = tuple(n for n in dict.fromkeys([*old, *new]) if (n in old, old.get(n)) != (n in new, new.get(n)))
         if names:
@@ -233,32 +237,32 @@ class GuildSettings:
         else:
             document.places[node] = own
 
-    # A pause, which whoever runs the bot makes, and which changes nothing of what is set
+    # Pauses, by the bot's owner, which leave the settings as they are
 
     def is_paused(self, guild_id: int) -> bool:
         """Whether nobody is answered in a guild until resumed."""
         return guild_id in self._documents and self._documents[guild_id].is_paused
 
     def pause(self, guild_id: int, *, on: bool = True) -> None:
-        """Has the bot answer nobody in a guild, whatever is set there; on=False: as before again."""
+        """Pauses the bot in a guild, so that it answers nobody there. on=False: resumes."""
         if self.is_paused(guild_id) is not on:
             self._documents.setdefault(guild_id, Document()).is_paused = on
             self._unlearn(guild_id)
             self._on_change(guild_id)
 
-    # What is deleted or moved
+    # Deleted and moved places
 
     def rearranged(self, guild_id: int, now: datetime) -> None:
-        """Follows what was deleted or moved in a guild, also while the bot was away."""
+        """Follows deletions and moves of a guild's channels, also those while the bot was offline."""
         document = self._documents.get(guild_id)
         if document and self._follow(guild_id, document, now):
             self._unlearn(guild_id)
             self._on_change(guild_id)
 
     def _follow(self, guild_id: int, document: Document, now: datetime) -> bool:
-        """Drops what is set for channels that are gone. Returns whether that changed anything.
+        """Drops the settings of deleted channels. Returns whether that changed anything.
 
-        What is set for a category that is gone passes on to the channels that were in it.
+        The settings of a deleted category pass on to the channels that were in it.
         """
         categories = self._categories(guild_id)
         if not categories:
@@ -279,7 +283,7 @@ class GuildSettings:
 
     @staticmethod
     def _pass_on(document: Document, category_id: int, channel_ids: Iterable[int]) -> None:
-        """Has channels keep what held in them by their category."""
+        """Gives channels the settings of their deleted category, and a place in lists that name it."""
         of_category = document.places.get(Node(Level.CATEGORY, category_id), Own())
         for channel_id in channel_ids:
             node = Node(Level.CHANNEL, channel_id)
@@ -299,15 +303,15 @@ class GuildSettings:
             self._unlearn(guild_id)
             self._on_change(guild_id)
 
-    # What is kept
+    # Storage
 
     def stored(self, guild_id: int) -> dict[str, Any] | None:
-        """For restore(); None where nothing is to be kept."""
+        """What restore() reads. None: nothing to store."""
         document = self._documents.get(guild_id)
         return document.to_stored() if document and not document.is_empty else None
 
     def restore(self, guild_id: int, stored: Any) -> None:
-        """Takes back what stored() gave. What cannot be read closes what it may be about."""
+        """Restores what stored() returned. Settings that cannot be read close the places that they may limit."""
         document = self._documents[guild_id] = Document.read(stored)
         self._unlearn(guild_id)
         if names := document.names_unread:
@@ -322,7 +326,7 @@ class GuildSettings:
             )
 
     def forget_person(self, user_id: int) -> None:
-        """Forgets that somebody changed settings; what they set stays."""
+        """Forgets who changed settings, of one person; the settings stay."""
         for guild_id, document in self._documents.items():
             kept = [edit for edit in document.edits if edit.by != user_id]
             if len(kept) < len(document.edits):
@@ -330,20 +334,20 @@ class GuildSettings:
                 self._on_change(guild_id)
 
     def drop(self, guild_id: int) -> None:
-        """Forgets a guild, where the bot is no longer, but for a pause, which no new invitation is to end."""
+        """Forgets a guild that the bot has left, except a pause: a new invitation must not end it."""
         if document := self.leave(guild_id):
             if document.is_paused:
                 self._documents[guild_id] = Document(is_paused=True)
             self._on_change(guild_id)
 
     def leave(self, guild_id: int) -> Document | None:
-        """Drops from memory a guild that another process has from now on. Returns what was set there."""
+        """Drops a guild from memory, as when another process takes it over. Returns its document."""
         self._unlearn(guild_id)
         return self._documents.pop(guild_id, None)
 
 
 def joined_settings(above: PlaceSettings, own: PlaceSettings) -> PlaceSettings:
-    """Both levels' settings as one, which allows nobody whom one of the two does not."""
+    """The settings of two levels as one, which allows only those whom both allow."""
     values = above.chosen | own.chosen
     is_limited_by_both = above.limits_people and own.limits_people
     for name, about in ABOUT.items():
@@ -356,7 +360,7 @@ def joined_settings(above: PlaceSettings, own: PlaceSettings) -> PlaceSettings:
 
 
 def _members(document: Document, categories: Categories, now: float) -> dict[int, dict[int, float]]:
-    """Of each category that matters, which channels are in it, and which have just left it."""
+    """Document.members: of each category that is listed or has settings, its channels and those that just left it."""
     named = {node.place_id for node in document.places if node.level is Level.CATEGORY}
     for own in document.places.values():
         for ids in (own.settings.blocked_channels, own.settings.allowed_channels):

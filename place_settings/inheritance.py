@@ -1,8 +1,8 @@
-"""What holds in a place: what the levels above it and its own have set, combined, and where each of it comes from.
+"""Settings in force in a place: those of its own level and all levels above, combined, with the source of each.
 
-Two rules. A setting comes from the nearest level that sets it. But whoever is blocked at one level is blocked, and
-whoever is not among those whom one level allows is not allowed, whatever the other levels say: deny beats allow, and
-nobody opens further down what is closed further up.
+Two rules. A setting comes from the nearest level that sets it. But who is blocked at one level is blocked, and who is
+missing in one level's list of allowed ones is not allowed, whatever the other levels say. So deny beats allow, and a
+lower level cannot open what a higher one has closed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Combining, Level, PlaceSettings
 
-MAX_NAME = 45  # characters of a setting's name that this version does not know
+MAX_NAME = 45  # characters shown of the name of an unknown setting
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one level of a place has set. place_id: of the guild, category, channel or thread; 0 of the owner.
+    """The settings of one level of a place. place_id: of the guild, category, channel or thread; 0: the owner's level.
 
-    unread: the names of settings that a newer version of the bot has set, and this one cannot read. closed_by: which of
-    them may say who is answered, or where, so that nobody is; empty: none does. is_paused: nobody is until it ends.
+    unread: names of settings that this version cannot read. closed_by: one of them that may limit who is answered, or
+    where, so that nobody is; empty: none. is_paused: nobody is answered until the owner resumes.
     """
 
     level: Level
@@ -35,9 +35,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why somebody is not answered: the setting, and the level at which it is set.
+    """Why somebody is not answered: the name of a setting, and the level at which it is set.
 
-    is_unread: a newer version of the bot has set it, or it is damaged.
+    is_unread: this version cannot read the setting: a newer one has set it, or it is damaged.
     """
 
     name: str
@@ -56,10 +56,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What holds in a place.
+    """The settings in force in a place.
 
-    settings: what all levels come to. sources: by setting, the level it comes from; of a list, each that has one.
-    layers: from the owner's down. silenced: by which setting the bot answers nobody there.
+    settings: all levels combined. sources: name of the setting -> the level it comes from, or, of a list, all levels
+    that have one; empty: not set. layers: from the owner's down. silenced: the setting by which the bot answers nobody
+    there; None: it answers.
     """
 
     settings: PlaceSettings
@@ -69,23 +70,23 @@ class InForce:
 
     @property
     def model(self) -> str | None:
-        """Which model a server has chosen; None: the owner's."""
+        """The model chosen in the server. None: the owner's."""
         return None if self.sources["model"] in ((), (Level.OWNER,)) else self.settings.model
 
     @property
     def refuses_unasked(self) -> Refused | None:
-        """Why it says nothing there that nobody called it for."""
+        """The setting by which it does not speak there without being called. None: it may."""
         mentions_only = self.settings.answers == "mentions"
         return self.silenced or (Refused("answers", self.sources["answers"][0]) if mentions_only else None)
 
     def makes_offers(self, *, is_wanted: bool = False) -> bool:
-        """Whether it offers help there. is_wanted: so it does, unless a server has set something else."""
+        """Whether it offers help there. is_wanted: the default if the server has not set it."""
         if not self.settings.offers and not (is_wanted and self.sources["offers"] in ((), (Level.OWNER,))):
             return False
         return self.refuses_unasked is None
 
     def refuses(self, user_id: int, role_ids: Set[int] | None) -> Refused | None:
-        """Why somebody with these roles is not answered there. role_ids: None where they are not known."""
+        """The setting by which somebody is not answered there. None: they are. role_ids: None: not known."""
         if self.silenced:
             return self.silenced
         for layer in self.layers:
@@ -104,9 +105,9 @@ class InForce:
 
 
 def in_force(layers: Iterable[Layer], path: Iterable[int], *, is_thread: bool = False) -> InForce:
-    """Combines what the levels have set. path: the ids of the place, of the channel it is a thread of, of its category.
+    """Combines the settings of the levels. path: ids of the place, of a thread's channel, and of the category.
 
-    The owner's level, the first, sets all that has a default.
+    layers: from the top; the first is the owner's, which sets everything that has a default.
     """
     layers = tuple(layers)
     combined: dict[str, Any] = {}
@@ -154,4 +155,4 @@ def _silenced(
 
 
 NOTHING_SET = in_force((), ())
-"""What holds where nobody has set anything."""
+"""The settings in force where nobody has set anything."""
