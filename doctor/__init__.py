@@ -1,5 +1,5 @@
-"""`python bot.py doctor`: what is wrong with the bot and all around it, and how to mend it; and the cheap part of that
-at its start.
+"""`python bot.py doctor`: checks the bot and its surroundings, and says how to mend what is wrong.
 
-Each check is a function in `checks_*.py` that returns findings, and can be called by itself.
+Each check is a function in `checks_*.py` that returns findings and can be called by itself. Those that cost no request
+are also run at the bot's start.
 """

@@ -1,4 +1,4 @@
-"""The checks that cost no request: what the bot says of itself once it is ready, in one block of its log."""
+"""The checks that cost no request, logged together once the bot is ready."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from owner import where
 
 log = structlog.get_logger()
 
-AT_ONCE = 20  # channels, after which the event loop has its turn
+AT_ONCE = 20  # channels between two yields to the event loop
 SPOKEN_IN = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.ForumChannel)
 
 
 async def look_around(settings: Settings, client: discord.Client) -> list[Finding]:
-    """What can be known of a bot that is ready without asking anybody. Takes turns with what else the loop does."""
+    """Runs the checks on a bot that is ready. They send no request, and yield to the event loop."""
     state_dir, redis_url, _ = where(settings)
     kept = await bounded("storage", asyncio.to_thread(_storage, settings))
     return [
@@ -39,7 +39,7 @@ async def look_around(settings: Settings, client: discord.Client) -> list[Findin
 
 
 def report(findings: Sequence[Finding]) -> None:
-    """One entry where all is well, else one for each finding that is not."""
+    """Logs one entry for each warning or fault, or a single one if all is well."""
     bad = [finding for finding in findings if finding.state in (State.WARNING, State.FAULT)]
     for finding in bad:
         log.warning("checked", check=finding.check, state=finding.state.value, says=finding.says, remedy=finding.fix)
@@ -55,7 +55,7 @@ def _reads_content(client: discord.Client) -> bool:
 
 def _storage(settings: Settings) -> list[Finding]:
     state_dir = settings.state_dir
-    return [check_modes(state_dir), check_disk(state_dir)]  # that it can be written the store has shown by then
+    return [check_modes(state_dir), check_disk(state_dir)]  # by then the store has shown that it can be written
 
 
 def _is_timed_out(guild: discord.Guild) -> bool:

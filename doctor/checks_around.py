@@ -1,4 +1,4 @@
-"""What else the bot is set to work with: its settings themselves, MCP servers, remote agents, and its own HTTP."""
+"""Checks of the settings themselves, MCP servers, remote agents, and the bot's own HTTP server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from environment import check_token, misspelt
 START_SECONDS = SECONDS - 1.0
 SHORT_PASSWORD = 12
 SERVER_ERROR = 500
-HEALTH_SECONDS = 3.0  # in which a bot on this machine answers
+HEALTH_SECONDS = 3.0  # timeout for a bot on this machine
 LISTENS = "A bot listens on PORT"
 NOT_WELL = re.compile(
     r"the event loop stands|(the gateway|shards? [\d, ]+( and \d+ more)?) ha(s|ve) not been connected"
@@ -28,9 +28,10 @@ NOT_WELL = re.compile(
 
 
 def check_settings() -> tuple[list[Finding], Settings | None]:
-    """Each setting that cannot be used, and misspelt ones; with the settings as they are without those.
+    """Finds invalid and misspelt settings. Returns the findings, and the settings without the invalid ones.
 
-    None where the rest cannot be told: of another Discord, to which the token must not go.
+    The settings are None if they cannot be used without the invalid one, as one that names another Discord: without it
+    the token would go to the real one.
     """
     findings: list[Finding] = []
     settings = None
@@ -42,7 +43,7 @@ def check_settings() -> tuple[list[Finding], Settings | None]:
             variable = str(error).partition(" ")[0]
             if not os.environ.get(variable) or variable.startswith(("DISCORD_API", "DISCORD_GATEWAY")):
                 break
-            os.environ[variable] = ""  # the rest is looked at without it
+            os.environ[variable] = ""  # so that the rest can be checked
     for name, meant in misspelt(os.environ).items():
         says = f"{name} is no setting, and is not read; it looks like {meant}."
         findings.append(warning("settings", says, f"Rename it to {meant}, or remove it."))
@@ -55,7 +56,7 @@ def check_settings() -> tuple[list[Finding], Settings | None]:
 
 
 async def check_mcp_server(server: McpServer) -> list[Finding]:
-    """Whether it starts, or can be reached, and lists its tools."""
+    """Whether an MCP server starts, or can be reached, and lists its tools."""
     check = f"MCP {server.name}"
     await asyncio.to_thread(use_mcp)
     connection = Connection(server, Limits(start=START_SECONDS), lambda: None)
@@ -76,7 +77,7 @@ async def check_mcp_server(server: McpServer) -> list[Finding]:
 
 
 async def check_agent(agent: AgentEntry) -> list[Finding]:
-    """Whether something answers at a remote agent's address; no conversation is begun there."""
+    """Whether something answers at a remote agent's address. Starts no conversation there."""
     check = f"agent {agent.name}"
     fix = f"Start the agent {agent.name}, or correct its url and headers in AGENTS."
     try:
@@ -89,7 +90,7 @@ async def check_agent(agent: AgentEntry) -> list[Finding]:
 
 
 async def check_http(port: int | None) -> list[Finding]:
-    """Whether the bot can listen, or listens already, on PORT."""
+    """Whether the bot can listen on PORT, or one listens there already."""
     if port is None:
         return [skipped("http", "PORT is not set: in service there are no /healthz and no console.")]
     try:
@@ -121,7 +122,7 @@ async def _who_listens(port: int, why: str) -> Finding:
 
 
 def check_password(secret: SecretStr | None, port: int | None) -> list[Finding]:
-    """CONSOLE_PASSWORD: whether it is long enough for what it opens to whoever reaches PORT."""
+    """Whether CONSOLE_PASSWORD is long enough: it protects the console from whoever can reach PORT."""
     if secret is None:
         return [skipped("console", "CONSOLE_PASSWORD is not set: there is no console but the playground's.")]
     if (length := len(secret.get_secret_value())) < SHORT_PASSWORD:

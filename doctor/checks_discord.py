@@ -1,4 +1,4 @@
-"""What Discord says of the bot: its token, application, intents, servers, permissions, commands, and the time."""
+"""Checks by Discord's API: token, application, intents, servers, permissions, commands, and the clock."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from doctor.discord_rest import DiscordRest, RefusedError, UnreachableError
 from doctor.findings import SECONDS, Finding, NotCheckedError, State, fault, ok, skipped, warning
 
 PORTAL = "https://discord.com/developers/applications"
-LATE_SECONDS, WRONG_SECONDS = 30.0, 300.0  # of the clock
+LATE_SECONDS, WRONG_SECONDS = 30.0, 300.0  # skew of the clock: a warning, a fault
 MOST_GUILDS, MOST_NAMED = 50, 10
-PAGE = 200  # servers that are told of at once
+PAGE = 200  # servers in one response
 FORUMS = (15, 16)
 SPOKEN_IN = (0, 2, 5, 13, *FORUMS)
 REFUSED = 401
-LOOK_SECONDS = SECONDS - 3.0  # for the channels of all servers
+LOOK_SECONDS = SECONDS - 3.0  # to look at the channels of all servers
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The bot's application. reads_content: whether the message content intent is switched on; site: where people are
-    that are to add it."""
+    """The bot's application. reads_content: whether the message content intent is on; site: address of Discord's
+    client, for the invitation."""
 
     id: int
     name: str
@@ -51,14 +51,14 @@ def no_token() -> Finding:
 
 
 async def check_application(rest: DiscordRest) -> tuple[list[Finding], Application | None]:
-    """Token, application, intents and clock; with the application where Discord takes the token."""
+    """Checks token, application, intents and clock. Returns findings, and the application if the token is valid."""
     try:
         async with asyncio.timeout(SECONDS):
             user = await rest.get("/users/@me")
             application = await rest.get("/applications/@me")
-        # Discord may leave them out where there are none.
-        value = application["flags"] if "flags" in application else 0  # noqa: SIM401 - what is no object has no get()
-        flags = discord.ApplicationFlags._from_value(value)  # noqa: SLF001 - as it is made
+        # Discord may leave the flags out if there are none.
+        value = application["flags"] if "flags" in application else 0  # noqa: SIM401 - a response that is no object has no get()
+        flags = discord.ApplicationFlags._from_value(value)  # noqa: SLF001 - as discord.py does itself
         known = Application(
             int(application["id"]),
             str(application["name"]),
@@ -100,7 +100,7 @@ def content_intent(*, is_on: bool, application_id: int | None) -> Finding:
 
 
 def check_endpoint(application_id: int, *, is_set: bool) -> list[Finding]:
-    """is_set: whether Discord tells another address of commands and clicks."""
+    """Warns of an Interactions Endpoint URL. is_set: Discord sends commands and clicks there, not to the bot."""
     if not is_set:
         return []
     return [
@@ -114,7 +114,7 @@ def check_endpoint(application_id: int, *, is_set: bool) -> list[Finding]:
 
 
 def check_clock(skew: float | None) -> list[Finding]:
-    """skew: seconds that our clock is ahead of Discord's; None: not known."""
+    """Checks this machine's clock. skew: seconds that it is ahead of Discord's; None: not known."""
     if skew is None:
         return [skipped("clock", "Discord did not tell its time.")]
     if abs(skew) < LATE_SECONDS:
@@ -128,7 +128,7 @@ def check_clock(skew: float | None) -> list[Finding]:
 async def check_commands(
     rest: DiscordRest, application: Application, wanted: Sequence[Mapping[str, Any]]
 ) -> list[Finding]:
-    """Whether Discord knows the commands that the bot would register. wanted: as it would send them."""
+    """Whether Discord has the commands that the bot would register. wanted: the bot's, as it would send them."""
     there = {_known(one): _form(one) for one in await rest.get(f"/applications/{application.id}/commands")}
     ours = {_known(one): _form(one) for one in wanted}
     if there == ours:
@@ -144,7 +144,7 @@ def _known(command: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _form(command: Mapping[str, Any]) -> str:
-    """What a command is to people, whoever writes it down: without ids and what is left out by default."""
+    """A command in a form that can be compared: without ids, and without default values."""
     own = {
         "description": command.get("description") or "",
         "options": [_option(option) for option in command.get("options") or []],
@@ -164,7 +164,7 @@ def _option(option: Mapping[str, Any]) -> dict[str, Any]:
 async def check_guilds(
     rest: DiscordRest, application: Application, channels: Collection[int] = (), threads: str = "join"
 ) -> list[Finding]:
-    """In which servers it is, and what it lacks in their channels. channels, threads: the settings."""
+    """Checks the bot's servers, and its permissions in their channels. channels, threads: the settings."""
     guilds: list[dict[str, Any]] = []
     while len(page := await rest.get(f"/users/@me/guilds?limit={PAGE}&after={guilds[-1]['id'] if guilds else 0}")):
         guilds += page
@@ -192,7 +192,7 @@ async def check_guilds(
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was seen of a server. lacks: in its channels; where the bot is timed out that is not looked at."""
+    """Result for one server. lacks: in its channels; empty if the bot is timed out, as they are not checked then."""
 
     guild: str
     lacks: list[Lack]
@@ -200,7 +200,7 @@ class Looked:
 
 
 async def _done(work: Sequence[Coroutine[Any, Any, Looked | None]]) -> list[Looked | None]:
-    """What comes of it within its time; None where that takes longer."""
+    """The result of each coroutine. None: it took longer than LOOK_SECONDS."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         await asyncio.wait(tasks, timeout=LOOK_SECONDS)
@@ -212,7 +212,7 @@ async def _done(work: Sequence[Coroutine[Any, Any, Looked | None]]) -> list[Look
 
 
 def timed_out(guilds: Sequence[str]) -> list[Finding]:
-    """guilds: the names of those in which a moderator has the bot keep silent for a time."""
+    """The finding that moderators have timed out the bot. guilds: names of the servers; empty: no finding."""
     if not guilds:
         return []
     says = f"The bot is timed out in {_listed(guilds)}: it cannot write there."
@@ -223,8 +223,8 @@ def timed_out(guilds: Sequence[str]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A channel in which the bot could speak. ours, others: what it, and whoever has no role, may do there; is_listed:
-    whether CHANNELS names it."""
+    """A channel in which the bot could speak. ours, others: permissions there of the bot, and of members without a
+    role; is_listed: whether CHANNELS names it."""
 
     id: int
     name: str
@@ -236,7 +236,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A permission that the bot lacks in a channel. matters: it is likely not meant so."""
+    """A permission that the bot lacks in a channel. matters: whether that is probably a mistake."""
 
     permission: str
     channel_id: int
@@ -245,26 +245,28 @@ class Lack:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it is that everybody reads there, and does not write."""
+        """Whether the channel is read-only for everybody."""
         return self.permission in ESSENTIAL and not self.matters
 
 
 def lacks_of(rooms: Sequence[Room], threads: str) -> list[Lack]:
-    """What the bot lacks in a server's channels. Private ones, to which nobody let it, are meant so, as long as there
-    is any in which it can speak. threads: the setting."""
+    """The permissions that the bot lacks in a server's channels. threads: the setting.
+
+    Private channels without the bot are taken as intended, as long as there is any channel in which it can speak.
+    """
     lacked = [(room, missing(room.ours, is_forum=room.is_forum, threads=threads)) for room in rooms]
     is_mute = all(set(ESSENTIAL) & set(names) for _, names in lacked)
     found = []
     for room, names in lacked:
         matters = room.is_listed or is_mute
-        if "view_channel" in names:  # which hides all else
+        if "view_channel" in names:  # without it the other permissions do not matter
             names = ["view_channel"] if matters or room.others.view_channel else []  # noqa: PLW2901
         found += [Lack(name, room.id, room.name, matters or getattr(room.others, name)) for name in names]
     return found
 
 
 def lacking(lacks: Sequence[Lack]) -> list[Finding]:
-    """One finding for each permission, with the channels in which it is missing; or one that nothing is."""
+    """One finding for each missing permission, with its channels; or one finding that none is missing."""
     by_permission: dict[str, list[Lack]] = defaultdict(list)
     for lack in lacks:
         if not lack.is_read_only:
@@ -283,7 +285,7 @@ def lacking(lacks: Sequence[Lack]) -> list[Finding]:
 async def _lacks(
     rest: DiscordRest, guild: Mapping[str, Any], me: int, listed: Collection[int], threads: str
 ) -> Looked | None:
-    """What was seen of a server; None where Discord does not tell."""
+    """Checks one server. None: Discord refuses to answer."""
     path = f"/guilds/{guild['id']}"
     try:
         roles, channels, member = await asyncio.gather(
@@ -310,7 +312,10 @@ async def _lacks(
 def allowed_in(
     channel: Mapping[str, Any], everyone: int, granted: Mapping[int, int], roles: Collection[int], member: int
 ) -> discord.Permissions:
-    """What a member with these roles may do in a channel, as Discord's documentation has it. granted: by role."""
+    """Permissions of a member with these roles in a channel, by the algorithm in Discord's documentation.
+
+    granted: role id -> its permissions; everyone: id of the @everyone role.
+    """
     base = granted.get(everyone, 0)
     for role in roles:
         base |= granted.get(role, 0)
@@ -327,7 +332,7 @@ def allowed_in(
 
 
 async def _is_hidden(rest: DiscordRest, channel_id: int) -> bool:
-    """Whether a channel is none that the bot can be told of."""
+    """Whether Discord refuses to show a channel to the bot."""
     try:
         await rest.get(f"/channels/{channel_id}")
     except RefusedError:

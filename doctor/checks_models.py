@@ -1,4 +1,4 @@
-"""The models that are set: whether they can be built, and whether they answer, how fast, and for how much."""
+"""Checks of the models in the settings: whether they can be built and answer, how fast, and at what cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTED = "docs/models.md lists the providers and how their models are named."
 
 
 async def check_models(variable: str, names: str, prices: Prices) -> list[Finding]:
-    """Each of the models named there, by commas, with one tiny call. variable: the setting."""
+    """Tries each model with one tiny call. variable: the setting; names: its value, separated by commas."""
     return list(await asyncio.gather(*(_check(variable, name.strip(), prices) for name in names.split(","))))
 
 
@@ -80,7 +80,7 @@ def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, st
 
 
 def names_in(settings: Iterable[str]) -> list[str]:
-    """All models of these settings that can be built, as prices know them."""
+    """All models in these settings that can be built, by the names that prices use."""
     found: list[str] = []
     for name in (part.strip() for names in settings for part in names.split(",")):
         with suppress(UnusableModelError):
@@ -89,7 +89,7 @@ def names_in(settings: Iterable[str]) -> list[str]:
 
 
 def check_built(variable: str, names: str) -> Finding:
-    """Whether models can be built that are not called."""
+    """Whether models can be built, without calling them."""
     try:
         build_model(variable, names)
     except UnusableModelError as error:
@@ -98,7 +98,7 @@ def check_built(variable: str, names: str) -> Finding:
 
 
 def check_transcriber(name: str) -> Finding:
-    """The same of TRANSCRIBE_MODEL."""
+    """Whether TRANSCRIBE_MODEL can be built, without calling it."""
     try:
         build_transcriber(name, _NoPurse())
     except UnusableModelError as error:
@@ -107,13 +107,13 @@ def check_transcriber(name: str) -> Finding:
 
 
 class _NoPurse:
-    """For a model that is not called."""
+    """Purse of a model that is never called."""
 
     async def call(self, *_: object) -> None: ...
 
 
 def check_budgets(budgets: Collection[BudgetLimit], tokens: int, unpriced: Collection[str]) -> Finding:
-    """tokens: DAILY_TOKENS. unpriced: the models whose price nobody knows."""
+    """Whether anything limits the cost of models. tokens: DAILY_TOKENS; unpriced: models whose price is not known."""
     if not (budgets or tokens):
         return warning("budgets", "Nothing limits what models may cost.", "Set BUDGETS, such as to $1 a day.")
     if unpriced and any(limit.in_money for limit in budgets):

@@ -1,4 +1,4 @@
-"""Shards: as many as Discord wants, and which of several processes has which of them."""
+"""Checks of shards: whether there are as many as Discord recommends, and which process has which."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from doctor.discord_rest import DiscordRest
 from doctor.findings import Finding, fault, ok, skipped, warning
 
 FEW_STARTS = 100
-IDENTIFY_SECONDS = 5  # Discord: one IDENTIFY in so long for each bucket of shards
-MOST_GUILDS, GUILDS = 2_500, 1_000  # on a shard: at most, and as many as Discord's recommendation comes to
+IDENTIFY_SECONDS = 5  # Discord's rate limit: one IDENTIFY in 5 s for each bucket of shards
+MOST_GUILDS, GUILDS = 2_500, 1_000  # on a shard: Discord's maximum, and the average by its recommendation
 
 
 async def check_gateway(rest: DiscordRest, set_count: int | None = None) -> list[Finding]:
-    """How many shards there are, and how often they may still connect today. set_count: SHARD_COUNT."""
+    """Checks the number of shards, and how often they may still connect today. set_count: SHARD_COUNT."""
     said = await rest.get("/gateway/bot")
     recommended, limit = int(said["shards"]), said["session_start_limit"]
     count = set_count or recommended
@@ -44,9 +44,11 @@ def _count(count: int, recommended: int, at_once: int) -> Finding:
 
 
 async def check_processes(redis_url: str, count: int | None, wanted: Collection[int]) -> list[Finding]:
-    """Which of the processes that share a Redis has which shard; changes nothing. count, wanted: SHARD_COUNT and
-    SHARD_IDS."""
-    from redis import RedisError  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+    """Checks which of the processes that share a Redis has which shard, without changing anything.
+
+    count, wanted: SHARD_COUNT and SHARD_IDS.
+    """
+    from redis import RedisError  # noqa: PLC0415 - only REDIS_URL needs its client
 
     from cluster.connection import Cluster  # noqa: PLC0415
     from cluster.leases import held  # noqa: PLC0415
@@ -85,7 +87,7 @@ async def check_processes(redis_url: str, count: int | None, wanted: Collection[
 
 
 def _listed(ids: Collection[int]) -> str:
-    """As SHARD_IDS has them: 0-3,7."""
+    """Ids in the form of SHARD_IDS: 0-3,7."""
     runs: list[list[int]] = []
     for one in sorted(ids):
         if runs and runs[-1][-1] == one - 1:

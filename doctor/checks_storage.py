@@ -1,4 +1,4 @@
-"""What is kept: its folder, its files, its key, the room for it, and who else uses it."""
+"""Checks of the storage: its folder, files, key, free space, and whether another process uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_folder(state_dir: Path) -> Finding:
-    """Whether files can be made there; it is made as the bot would make it."""
+    """Whether files can be created in the folder. Creates it as the bot would."""
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=state_dir, prefix=".doctor-") as file:
@@ -35,11 +35,11 @@ def check_folder(state_dir: Path) -> Finding:
 
 
 def check_modes(state_dir: Path) -> Finding:
-    """Whether others on the machine can read what is kept."""
+    """Whether other users of the machine can read the stored files."""
     if os.name != "posix" or not os.path.isdir(state_dir):  # noqa: PTH112 - which raises nothing
         return skipped("files", "There are no files yet, or no modes of files.")
     try:
-        # What a folder lets nobody into needs no modes of its own.
+        # In a folder that nobody else can enter the modes of files do not matter.
         closed = not state_dir.stat().st_mode & OTHERS
         open_ = [path.name for path in state_dir.iterdir() if path.is_file() and path.stat().st_mode & OTHERS]
     except OSError as error:
@@ -62,7 +62,7 @@ def check_disk(state_dir: Path) -> Finding:
 
 
 def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[Finding]:
-    """Whether Redis answers, where it is set, and whether the keys open what is kept. Changes nothing."""
+    """Whether Redis answers, if it is set, and whether the keys decrypt what is stored. Changes nothing."""
     redis = [ok("redis", "REDIS_URL answers.")] if redis_url else []
     try:
         find_seal(state_dir, redis_url, keys)
@@ -87,7 +87,7 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
 
 
 def check_instance(state_dir: Path, redis_url: str | None, *, runs_here: bool = False) -> Finding:
-    """Whether another process uses what is kept. runs_here: a bot answers on PORT, and is well: so it is that one."""
+    """Whether another process uses the storage. runs_here: a healthy bot answers on PORT, so that it is that one."""
     try:
         with in_use(state_dir, redis_url, 0.0):
             return ok("instance", "No other process uses what is kept.")
@@ -104,7 +104,7 @@ def check_instance(state_dir: Path, redis_url: str | None, *, runs_here: bool = 
 
 
 def check_volume(state_dir: Path, redis_url: str | None, environ: Mapping[str, str]) -> list[Finding]:
-    """On Railway, whether what is kept outlives a deploy."""
+    """On Railway, whether the storage outlives a deploy."""
     if redis_url or not any(name.startswith("RAILWAY_") for name in environ):
         return []
     mount = environ.get("RAILWAY_VOLUME_MOUNT_PATH")

@@ -1,4 +1,4 @@
-"""`python bot.py doctor [--json]`: all checks at once, printed, and summed up in the exit code."""
+"""`python bot.py doctor [--json]`: runs all checks at once, prints the findings, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Commands = Callable[[Settings], Sequence[Mapping[str, Any]]]
 
 
 def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
-    """Does what the arguments say. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
+    """Runs the command. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
     parser = argparse.ArgumentParser(
         prog="python bot.py doctor",
         description="Says what is wrong with the bot and around it, and how to mend it.",
@@ -88,16 +88,16 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 
 async def examine(settings: Settings, commands: Commands) -> list[Finding]:
-    """All checks but that of the settings themselves; in a fixed order, whichever ends first."""
+    """Runs all checks except that of the settings. The findings are in a fixed order."""
     findings: list[Finding] = []
     prices = Prices(dict(_loaded(load_prices, settings.prices, findings)))
     servers = _loaded(load_mcp, settings.mcp_config, findings)
     agents = _loaded(load_roster, settings.agents, findings)
-    # What loads a model's modules comes first, or it would count as the time that others take.
+    # First the check that loads the models' modules, or that would count as time of the others.
     findings += _unasked_models(settings, prices)
     try:
         wanted = commands(settings)
-    except (SettingError, UnusableModelError):  # of which their own checks tell
+    except (SettingError, UnusableModelError):  # their own checks report these
         wanted = None
     checks: list[Awaitable[list[Finding]]] = [
         _discord(settings, wanted),
@@ -120,7 +120,7 @@ def _loaded(
     setting: Path | SecretStr | None,
     findings: list[Finding],
 ) -> tuple[T, ...]:
-    """What a file of the owner's has; that it cannot be used is a finding."""
+    """Loads a file of the owner's. An invalid one is added to the findings."""
     try:
         return loaded(load, setting)
     except SettingError as error:
@@ -145,7 +145,7 @@ async def _discord(settings: Settings, wanted: Sequence[Mapping[str, Any]] | Non
 
 
 def _asked_models(settings: Settings, prices: Prices) -> list[Awaitable[list[Finding]]]:
-    """The models that are called."""
+    """Checks of the models that are called."""
     named = [("MODEL", settings.model), *(("MODELS", name) for name in settings.models if name != settings.model)]
     if settings.judge_model:
         named.append(("JUDGE_MODEL", settings.judge_model))
@@ -153,7 +153,7 @@ def _asked_models(settings: Settings, prices: Prices) -> list[Awaitable[list[Fin
 
 
 def _unasked_models(settings: Settings, prices: Prices) -> list[Finding]:
-    """Those that are not called, and what limits them all."""
+    """Checks of the models that are not called, and of the budgets."""
     named = {"COORDINATOR_MODEL": settings.coordinator_model, "REWRITE_MODEL": settings.rewrite_model}
     findings = [check_built(variable, names) for variable, names in named.items() if names]
     if settings.transcribe_model:
@@ -176,7 +176,7 @@ async def _kept_and_served(settings: Settings) -> list[Finding]:
 def _storage(
     state_dir: Path, redis_url: str | None, keys: str | None, *, runs_here: bool, is_shared: bool = False
 ) -> list[Finding]:
-    """is_shared: other processes are meant to use what is in Redis, too."""
+    """Checks of the storage. is_shared: other processes may use the same Redis."""
     folder, key = check_folder(state_dir), check_key(state_dir, redis_url, keys)
     is_asked = folder.state == "ok" and _answers(key)
     return [
@@ -190,5 +190,5 @@ def _storage(
 
 
 def _answers(findings: Sequence[Finding]) -> bool:
-    """Whether Redis does, as far as it is looked at: one that does not is waited for once."""
+    """Whether Redis answers, by these findings: no other check waits for one that does not."""
     return not any(one.check == "redis" and one.state == "fault" for one in findings)

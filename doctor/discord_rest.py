@@ -1,4 +1,4 @@
-"""Discord's REST API, asked by a token alone: no gateway, no cache, nothing changed."""
+"""Client of Discord's REST API, for GET requests with a token only: no gateway, no cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISCORD = "https://discord.com/api/v10"
 USER_AGENT = "DiscordBot (parley doctor, 1)"
 MOST_AT_ONCE = 8
 OK, TOO_MANY = 200, 429
-SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, where Discord asks to wait
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, at rate limits
 
 
 class RefusedError(NotCheckedError):
@@ -32,7 +32,7 @@ class RefusedError(NotCheckedError):
 
 
 class UnreachableError(NotCheckedError):
-    """What answers there is not Discord, or nobody does."""
+    """Nothing answers at Discord's address, or what answers is not Discord."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -42,8 +42,8 @@ class UnreachableError(NotCheckedError):
 
 
 class DiscordRest:
-    """GET requests of the bot. base: with the API's version; site: where people are. skew: seconds that our clock is
-    ahead of Discord's, known from its first answer on, whatever that is."""
+    """GET requests of the bot. base: with the API's version; site: address of Discord's client; skew: seconds that
+    this machine's clock is ahead of Discord's, known after the first response of any kind."""
 
     def __init__(self, token: str, base: str | None = None, clock: Callable[[], float] = time.time) -> None:
         self._base = base or DISCORD
@@ -61,7 +61,7 @@ class DiscordRest:
         await self._http.close()
 
     async def get(self, path: str) -> Any:
-        """Raises RefusedError and UnreachableError. Where Discord asks to wait, it does, if that is not for long."""
+        """The response's JSON. Waits at rate limits, for 5 s at most. Raises RefusedError and UnreachableError."""
         async with self._slots:
             while True:
                 try:
@@ -89,7 +89,7 @@ class DiscordRest:
 
 
 async def _body(response: aiohttp.ClientResponse) -> Any:
-    """None for what is no JSON, as what stands before Discord answers where that fails."""
+    """The response's JSON. None: it has none, as an error of a proxy in front of Discord."""
     try:
         return await response.json(content_type=None)
     except (ValueError, LookupError):

@@ -1,4 +1,4 @@
-"""`.env`, into which the set-up writes: what else stands there is kept, and it is replaced as a whole or not at all."""
+"""Writes variables to `.env`. Everything else in the file is kept, and the file is replaced atomically."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LINE = re.compile(
 
 
 class EnvFile:
-    """The variables of a file, which need not be there yet."""
+    """The variables of a file, which may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def values(self) -> dict[str, str]:
-        """What it sets."""
+        """The variables that the file sets."""
         return {name: value for name, value in dotenv_values(self.path).items() if value}
 
     def set(self, values: Mapping[str, str]) -> None:
-        """Sets these where they stood, or at the end. Only its owner may read it from then on. Raises OSError."""
+        """Sets variables in place, or at the end of the file, which then only its owner may read. Raises OSError."""
         try:
-            target = self.path.resolve()  # which a link leads to
+            target = self.path.resolve()  # the file that a link leads to
         except RuntimeError:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self.path)) from None
         text = _with(target.read_bytes().decode("utf-8-sig") if target.exists() else "", values)
@@ -62,7 +62,7 @@ def _with(text: str, values: Mapping[str, str]) -> str:
 
 
 def _line(binding: Binding, values: Mapping[str, str]) -> str:
-    """What stands in the file for a variable, with what is before and behind its value; or its new value in that."""
+    """The text of a variable in the file, with its new value, if it has one; all around the value stays."""
     line = binding.original.string
     if binding.key is None or binding.key not in values:
         return line
@@ -73,7 +73,7 @@ def _line(binding: Binding, values: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """As python-dotenv reads it back; "${" would begin the name of another variable."""
+    """The value quoted for python-dotenv. "${" is escaped, since it would begin the name of another variable."""
     if PLAIN.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "${:-$}{")

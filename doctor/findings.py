@@ -1,4 +1,4 @@
-"""What a check found: one sentence, and how to mend it in another; in a list for people, and as JSON."""
+"""Findings of checks: one sentence on what is so, one on how to mend it; as a list for people, and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLOURS = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
 
 
 class State(StrEnum):
-    """From good to bad; skipped: what could not be looked at, or of which there is nothing."""
+    """State of a finding. SKIPPED: it could not be checked, or does not apply."""
 
     OK = "ok"
     SKIPPED = "skipped"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """says: one sentence with what is so; fix: one with what would mend it, empty where nothing is to be done."""
+    """A finding. says: one sentence on what is so; fix: one on how to mend it; empty: nothing to do."""
 
     check: str
     state: State
@@ -53,7 +53,7 @@ def fault(check: str, says: str, fix: str) -> Finding:
 
 
 def of_sentence(check: str, error: Exception) -> Finding:
-    """A fault of an error whose text is one sentence for the owner: what is wrong, a colon, and what would be right."""
+    """A fault from an error whose text is one sentence for the owner: what is wrong, a colon, what would be right."""
     says, colon, fix = str(error).rpartition(": ")
     if not colon:
         return fault(check, str(error), "Correct that; docs/settings.md lists what works.")
@@ -61,7 +61,7 @@ def of_sentence(check: str, error: Exception) -> Finding:
 
 
 class NotCheckedError(Exception):
-    """What keeps a check from being made, as it would be found: says, and fix."""
+    """Raised if a check cannot be made. says, fix: the sentences of the finding that reports it."""
 
     def __init__(self, says: str, fix: str) -> None:
         super().__init__(says)
@@ -70,7 +70,7 @@ class NotCheckedError(Exception):
 
 
 async def bounded(check: str, work: Awaitable[list[Finding]], seconds: float = SECONDS) -> list[Finding]:
-    """What a check finds within its time; that it took longer, or broke, is a finding too."""
+    """The findings of a check, with a timeout. A timeout or an error in the check becomes a finding, too."""
     try:
         async with asyncio.timeout(seconds):
             return await work
@@ -80,23 +80,23 @@ async def bounded(check: str, work: Awaitable[list[Finding]], seconds: float = S
         return [
             fault(check, f"This did not end within {seconds:g} s.", "Try again, and look whether what it asks hangs.")
         ]
-    except Exception as error:  # noqa: BLE001 - the other checks still tell what they find
+    except Exception as error:  # noqa: BLE001 - the other checks must still report their findings
         where = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
         return [fault(check, f"The check itself failed ({what}).", "Report that as a bug of the bot.")]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """2 where there is a fault, 1 where there are only warnings, 0 where all is well."""
+    """2 if there is a fault, 1 if there are only warnings, 0 if all is well."""
     states = {finding.state for finding in findings}
     return 2 if State.FAULT in states else int(State.WARNING in states)
 
 
 def without(secrets: Collection[str], findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with these values taken out, wherever they came from."""
+    """The findings with these values replaced, wherever they came from."""
 
     def hide(text: str) -> str:
-        for secret in sorted(secrets, key=len, reverse=True):  # of which one may begin another
+        for secret in sorted(secrets, key=len, reverse=True):  # longest first: one may begin with another
             text = text.replace(secret, HIDDEN)
         return text
 
@@ -108,7 +108,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def as_lines(findings: Sequence[Finding], *, coloured: bool, width: int = 100) -> str:
-    """A list for a terminal: the state, the check, what it says, and below that its fix."""
+    """The findings for a terminal: state, check and sentence, and the fix below."""
     column = max((len(finding.check) for finding in findings), default=0)
     lines = []
     for finding in findings:
@@ -121,7 +121,7 @@ def as_lines(findings: Sequence[Finding], *, coloured: bool, width: int = 100) -
 
 
 def _wrapped(text: str, head: str, indent: int, width: int) -> list[str]:
-    """Lines below each other behind a head of so many columns; what cannot be shown, as in a name, is left out."""
+    """The text in lines after a head, indented by `indent` columns. Unprintable characters become "?"."""
     plain = "".join(character if character.isprintable() else "?" for character in text)
     wrapper = TextWrapper(max(width - indent, 40), break_long_words=False, break_on_hyphens=False)
     first, *rest = wrapper.wrap(plain) or [""]

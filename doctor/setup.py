@@ -1,6 +1,6 @@
-"""`make setup`, which is `python bot.py doctor --setup`: the first set-up, step by step: token, server, model.
+"""`make setup`, or `python bot.py doctor --setup`: the first set-up, step by step: token, server, model.
 
-Each answer is tried out at once, and then kept in `.env`; what works already is not asked for again.
+Each answer is tried out at once and then written to `.env`. What works already is not asked for again.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ EXAMPLE = "openai:gpt-5-mini"
 ASKED_FIRST = ("openai", "anthropic", "google", "groq", "openrouter", "ollama")
 QUOTES = "\"'`“”‘’"
 BEFORE = re.compile(rf"\A(?:\s|[{QUOTES}]|(?:export\s++)?DISCORD_(?:BOT_)?TOKEN\s*+=|Bot\s)*+", re.IGNORECASE)
-# What else the developer portal has to copy, and how it looks.
+# Other values in the developer portal that are copied by mistake, and their form.
 MISTAKEN = {"an id": r"\d{17,20}", "the public key": r"[0-9a-f]{64}", "the client secret": r"[\w-]{32}"}
 OPEN = re.compile(r"_(URL|ENDPOINT|VERSION|REGION|PROFILE)$")  # variables that hold no secret
 
 
 class SetUpError(Exception):
-    """What keeps the set-up from going on. Its text is one sentence."""
+    """Raised if the set-up cannot go on. Its text is one sentence."""
 
 
 def bare(given: str) -> str:
-    """A token without what is easily copied with it: quotes, "Bot", the variable's name."""
+    """A token without what is often copied with it: quotes, "Bot", the variable's name."""
     return BEFORE.sub("", given, count=1).rstrip(QUOTES + string.whitespace)
 
 
 def set_up(settings: Settings) -> int:
-    """Asks for what is missing. Returns the exit code: 0, also where it is stopped; 2 where nobody can answer."""
+    """Asks for what is missing. Returns the exit code: 0, also if it is stopped; 2 if nobody can answer."""
     if not is_terminal():
         sys.stderr.write(BY_HAND)
         return 2
@@ -74,7 +74,7 @@ def set_up(settings: Settings) -> int:
 
 
 class SetUp:
-    """The steps. outside: the variables that .env cannot change; _loop: one for all checks, as clients are kept."""
+    """The steps. _outside: names of variables that .env cannot change; _loop: one for all checks, as clients need."""
 
     def __init__(
         self, settings: Settings, prices: Prices, terminal: Terminal, env: EnvFile, loop: asyncio.Runner
@@ -112,7 +112,7 @@ class SetUp:
             say(f"Add it to your server, and mention it there:\n\n    {application.invite}")
 
     def _keep(self, values: Mapping[str, str]) -> None:
-        """Writes what is new of these to .env."""
+        """Writes those that are new or changed to .env."""
         new = {name: value for name, value in values.items() if self._env.values().get(name) != value}
         new = {name: value for name, value in new.items() if name not in self._outside}
         if new:
@@ -134,7 +134,7 @@ class SetUp:
     # The token
 
     def _application(self) -> Application | None:
-        """What the token belongs to; None: the bot does without one, or keeps one that is not taken."""
+        """The token's application. None: there is no token, or one that Discord refuses is kept."""
         token = self._token
         if not token:
             self._terminal.say(
@@ -153,7 +153,7 @@ class SetUp:
         return self._reading_content(application)
 
     def _read_token(self, instead: str, same: str = "") -> str:
-        """A token that may be one; "" where there is none."""
+        """Asks for a token until one has a possible form; "": none. same: the token that Enter stands for."""
         self._check_inside("DISCORD_BOT_TOKEN" if os.environ.get("DISCORD_BOT_TOKEN") else "DISCORD_TOKEN")
         while True:
             given = self._terminal.ask_secret(f"Token (it is not shown; {instead}):")
@@ -169,7 +169,7 @@ class SetUp:
                 return token
 
     def _tried(self, token: str) -> Application | None:
-        """The application, if Discord takes the token."""
+        """The application, if Discord accepts the token."""
         self._terminal.hide(token)
         findings, application = self._loop.run(self._asked(token))
         for finding in findings:
@@ -182,7 +182,7 @@ class SetUp:
         return application
 
     def _reading_content(self, application: Application) -> Application:
-        """Waits until the bot may read messages, or until that is not wanted."""
+        """Waits until the message content intent is on, or the user skips that."""
         while not application.reads_content:
             self._terminal.say(
                 "\nThe Message Content Intent is off: the bot sees only messages that mention it or reply to it. "
@@ -204,7 +204,7 @@ class SetUp:
     # The server
 
     def _is_in_server(self, application: Application) -> bool:
-        """Waits until the bot is in one, or until that is not wanted."""
+        """Waits until the bot is in a server, or the user skips that."""
         shown: Finding | None = None
         while True:
             first, *others = self._loop.run(self._servers(application))
@@ -242,7 +242,7 @@ class SetUp:
         self._keep({"MODEL": name, **values})
 
     def _choose(self) -> str:
-        """A model's name that a provider may know."""
+        """Asks for a model, and returns its name with the provider."""
         self._check_inside("MODEL")
         rows = [f"  {number}  {PROVIDERS[prefix].name}" for number, prefix in enumerate(ASKED_FIRST, 2)]
         self._terminal.say("\n".join(["  1  The demo model: no key, it only repeats what is said", *rows]))
@@ -261,7 +261,7 @@ class SetUp:
             self._terminal.say(f"Did you mean {guess}?" if guess else f"Write a number, or such as {EXAMPLE}.")
 
     def _values(self, name: str, *, is_again: bool = False) -> dict[str, str] | None:
-        """The variables that the model's provider needs; None: back to the choice."""
+        """Asks for the variables that the model's providers need. None: the user goes back to the choice."""
         providers = [provider_of(one.strip()) for one in name.split(",")]
         asked = {
             variable: provider
@@ -281,7 +281,7 @@ class SetUp:
         return values
 
     def _value(self, variable: str, provider: Provider, *, is_again: bool) -> str | None:
-        """None: back; "": as it is."""
+        """Asks for one variable. None: the user goes back; "": it stays as it is."""
         default = provider.address if variable == provider.variables[0] else ""
         is_open = OPEN.search(variable)
         instead = "the same again" if is_again else default
@@ -297,7 +297,7 @@ class SetUp:
                 return value or ("" if is_again else default)
 
     def _answers(self, name: str, values: Mapping[str, str]) -> bool:
-        """Whether the model answers; with these variables set from then on if it does."""
+        """Whether the model answers with these variables, which stay set if it does."""
         before = {variable: os.environ.get(variable) for variable in values}
         os.environ.update(values)
         if name != DEMO:

@@ -1,4 +1,4 @@
-"""The terminal at which somebody sets the bot up: questions, answers that are not shown, and waiting for a line."""
+"""The terminal of the set-up: questions, hidden answers, and waiting for a line."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ WIDTH = 100
 
 
 def is_terminal() -> bool:
-    """Whether somebody is there to be asked."""
+    """Whether stdin and stdout are a terminal, so that somebody can answer."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class Terminal:
-    """stdin and stdout, each a terminal. A secret that was given is never printed, whoever has it in what they say."""
+    """stdin and stdout, each a terminal. Secrets that were typed are never printed, not even as part of an error."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
 
     def say(self, text: str = "") -> None:
-        """Prints paragraphs. What is indented stays a line, so that an address can be copied whole."""
-        for secret in sorted(self._secrets, key=len, reverse=True):  # of which one may begin another
+        """Prints wrapped paragraphs. Indented lines are not wrapped, so that an address can be copied whole."""
+        for secret in sorted(self._secrets, key=len, reverse=True):  # longest first: one may begin with another
             text = text.replace(secret, HIDDEN)
         shown = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
         for line in shown.split("\n"):
@@ -37,21 +37,21 @@ class Terminal:
         sys.stdout.flush()
 
     def show(self, finding: Finding) -> None:
-        """Prints what a check found, and its fix."""
+        """Prints a finding and its fix."""
         self.say(f"{finding.says} {finding.fix}".strip())
 
     def ask(self, question: str) -> str:
-        """What is answered, in one line. Raises EOFError where nothing will be."""
+        """Asks, and returns one line. Raises EOFError if there is no more input."""
         return self._read(input, f"{question} ")
 
     def ask_secret(self, question: str) -> str:
-        """As ask; what is typed or pasted is not shown."""
+        """Asks without showing what is typed or pasted."""
         answer = self._read(getpass, f"{question} ")
         self.hide(answer)
         return answer
 
     def _read(self, read: Callable[[str], str], question: str) -> str:
-        """A line of text: what is none, as bytes in another encoding, is asked for again."""
+        """Reads a line, and asks again if it is not UTF-8."""
         while True:
             try:
                 return read(question).strip().encode().decode()
@@ -59,10 +59,10 @@ class Terminal:
                 self.say("That cannot be read: it is no text in UTF-8.")
 
     def hide(self, secret: str) -> None:
-        """Keeps this from being printed, where it is long enough to be a secret."""
+        """Hides a text from then on, if it is long enough to be a secret."""
         if len(secret) >= 8:
             self._secrets.add(secret)
 
     def wait(self, seconds: float) -> str | None:
-        """A line, if one is typed within this time."""
+        """A line, if one is typed within `seconds`, else None."""
         return self.ask("") if select.select([sys.stdin], [], [], seconds)[0] else None
