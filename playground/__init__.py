@@ -1,1 +1,1 @@
-"""A Discord on loopback, and a chat page on it: for newcomers without a token, for tests, for load."""
+"""A Discord on loopback with a chat page: for newcomers without a token, for tests, and for load tests."""

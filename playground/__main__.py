@@ -1,4 +1,4 @@
-"""A Discord on this machine without the bot, for trying out how one is set up: `python -m playground [PORT]`."""
+"""`python -m playground [PORT]`: a Discord on this machine without the bot, to try out the set-up."""
 
 import asyncio
 import secrets
@@ -10,7 +10,7 @@ PORT = 8321
 
 
 async def main(port: int) -> None:
-    """Serves it until it is interrupted."""
+    """Serves the playground until interrupted."""
     loopback = Playground(port=port, token=secrets.token_urlsafe(32))
     loopback.remove_bot()
     async with loopback:

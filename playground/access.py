@@ -1,4 +1,4 @@
-"""Who may do what in the playground's guilds: roles, the overwrites of channels, and the permissions they make."""
+"""Permissions in the playground's guilds: roles, overwrites of channels, and what results from them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from playground.places import Places
 class Access(Places):
     """Roles and permissions of the places.
 
-    As Discord without the members intent, it tells the bot of every role, but of who has it only what is its own.
+    As Discord without the members intent, it sends the bot all roles, but of the members' roles only the bot's own.
     """
 
     # Roles
@@ -28,7 +28,7 @@ class Access(Places):
         mentionable: bool = False,
         guild: Guild | None = None,
     ) -> Role:
-        """Add a role above all others of the first guild or this, which adds `permissions` to what everyone may do."""
+        """Add a role above all others of a guild, by default the first. It adds `permissions` to everyone's."""
         guild = guild or self.guild
         role = Role(self.next_id(), name, permissions, len(guild.roles), color, mentionable)
         guild.roles[role.id] = role
@@ -36,7 +36,7 @@ class Access(Places):
         return role
 
     def change_role(self, role_id: int, **changes: Any) -> Role:
-        """Set fields of a role; that of everyone has the guild's id."""
+        """Set fields of a role. The id of the @everyone role is the guild's."""
         guild = self.guild_with(role_id)
         with self._told_of_access(guild):
             role = guild.roles[role_id] = replace(guild.roles[role_id], **changes)
@@ -44,7 +44,7 @@ class Access(Places):
         return role
 
     def delete_role(self, role_id: int) -> None:
-        """Take a role from all who have it and from all channels. ApiError 50028 for everyone's or the bot's own."""
+        """Delete a role, also from its members and from channels. ApiError 50028 for @everyone and the bot's own."""
         guild = self.guild_with(role_id)
         role = guild.roles[role_id]
         if role.managed or role.id == guild.id:
@@ -58,7 +58,7 @@ class Access(Places):
                     self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
 
     def give_role(self, user_id: int, role_id: int, *, given: bool = True) -> None:
-        """Give a role to a member, or take it."""
+        """Give a role to a member, or take it away."""
         guild = self.guild_with(role_id)
         own = guild.member_roles.get(self.user(user_id).id, frozenset())
         with self._told_of_access(guild):
@@ -67,7 +67,7 @@ class Access(Places):
 
     @contextmanager
     def _told_of_access(self, guild: Guild | None) -> Iterator[None]:
-        """Tells the bot afterwards of the threads in the channels that it could not see before."""
+        """After a change sends the bot the threads of channels that it could not see before."""
         before = self._seen(guild)
         yield
         for channel_id in self._seen(guild) - before:
@@ -80,9 +80,10 @@ class Access(Places):
     # Permissions
 
     def permissions(self, channel: Channel, user_id: int) -> int:
-        """The permission integer of a user in a channel. For the owner, everything.
+        """The permission integer of a user in a channel. The owner has all permissions.
 
-        A thread has those of its parent; a private one is there for its members and those who manage threads only.
+        A thread has the permissions of its parent. A private one is visible only to its members and to those who may
+        manage threads.
         """
         if channel.thread is not None:
             own = self.permissions(self.channels[channel.parent_id or 0], user_id)
@@ -118,7 +119,7 @@ class Access(Places):
     def overwrite(self, channel_id: int, target_id: int, *, allow: int = 0, deny: int = 0) -> None:
         """Add to what a channel allows and denies to a member or role.
 
-        The channels of a category that have its very overwrites change with it (Discord: they are synced).
+        The channels of a category that have the same overwrites change with it, since Discord syncs them.
         """
         channel = self.channel(channel_id)
         guild = self.guild_of(channel)

@@ -1,4 +1,4 @@
-"""Request bodies: read from the wire, checked as Discord checks them, and turned into what a message is made of."""
+"""Request bodies: read, checked as Discord checks them, and parsed into the parts of a message."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ _MAX_NONCE = 25
 _MAX_DESCRIPTION = 1_024
 _MAX_EMBEDS = 10
 _MAX_EMBED_TEXT = 6_000
-_MAX_REQUEST = 25 * 1024 * 1024  # bytes of files; Discord: of one request of a bot
+_MAX_REQUEST = 25 * 1024 * 1024  # bytes of files in one request; Discord's limit for bots
 _EMBED_TEXTS = {"title": 256, "description": 4_096}
 SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
 _BOT_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SILENT
@@ -27,7 +27,7 @@ _BOT_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SILENT
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A message body that passed the checks. `given` names the fields that were sent; the rest are defaults."""
+    """A message body that passed the checks. `given` names the fields that were sent; all others are defaults."""
 
     given: frozenset[str]
     content: str
@@ -49,7 +49,7 @@ class Body:
 
 
 async def read(request: web.Request, most: int = _MAX_REQUEST) -> tuple[Any, tuple[File, ...]]:
-    """The JSON of a request and the files beside it (payload_json and files[n] in multipart), `most` bytes of them."""
+    """The JSON of a request, and its files, of `most` bytes at most (in multipart: payload_json and files[n])."""
     if not request.content_type.startswith("multipart/"):
         return load(await request.read()), ()
     payload: Any = {}
@@ -59,7 +59,7 @@ async def read(request: web.Request, most: int = _MAX_REQUEST) -> tuple[Any, tup
         if not isinstance(part, BodyPartReader):
             raise errors.invalid_json()
         data = bytearray()
-        while chunk := await part.read_chunk(1 << 16):  # to the end, also where it is refused: the client still writes
+        while chunk := await part.read_chunk(1 << 16):  # to the end, even if it is refused: the client still writes
             data += chunk if len(data) <= left else b""
         if part.name == "payload_json":
             payload = load(bytes(data))
@@ -72,7 +72,7 @@ async def read(request: web.Request, most: int = _MAX_REQUEST) -> tuple[Any, tup
 
 
 def load(data: bytes) -> Any:
-    """ApiError 50109 for what is not JSON. Nothing at all reads as an empty object."""
+    """Parses JSON. No data is an empty object. ApiError 50109 for invalid JSON."""
     try:
         return orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:
@@ -80,7 +80,7 @@ def load(data: bytes) -> Any:
 
 
 def mapping(value: Any) -> Wire:
-    """ApiError 50109 for what is not an object."""
+    """The value, which must be a JSON object. ApiError 50109 for anything else."""
     if not isinstance(value, dict):
         raise errors.invalid_json()
     return value
@@ -162,7 +162,7 @@ def _embeds(form: Form, value: Any) -> tuple[Wire, ...]:
 
 
 def _embed_size(embed: Wire) -> int:
-    """The characters that count towards Discord's limit over all embeds of a message."""
+    """Number of characters that count towards Discord's limit on all embeds of a message."""
     texts = [embed.get("title"), embed.get("description")]
     for name, inner in (("footer", "text"), ("author", "name")):
         part = embed.get(name)
@@ -187,7 +187,7 @@ def _check_embed(form: Form, path: str, embed: Wire) -> None:
 
 
 def _attachments(form: Form, value: Any, files: tuple[File, ...]) -> tuple[frozenset[int], tuple[File, ...]]:
-    """The ids of the present attachments that an edit keeps, and the uploads as the entries with their indices say."""
+    """The ids of existing attachments that an edit keeps, and the uploads with the names of their entries."""
     kept, named = set(), list(files)
     for number, entry in enumerate(_listed(form, "attachments", value, MOST_FILES)):
         given = snowflake(entry.get("id")) if isinstance(entry, dict) else None

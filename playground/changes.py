@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Changes:
-    """Wakes whoever waits, each time something changes."""
+    """Wakes everything that waits, at each change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -20,7 +20,7 @@ class Changes:
                 future.set_result(None)
 
     async def wait_for(self, predicate: Callable[[], T]) -> T:
-        """The predicate's first true value; it is asked now and after each change."""
+        """The predicate's first true value. It is called now, and after each change."""
         while not (value := predicate()):
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)

@@ -1,6 +1,7 @@
-"""What people choose from: select menus, and in forms radio buttons and checkboxes too.
+"""Components to choose from: select menus, and in forms also radio buttons and checkboxes.
 
-Checked against Discord's limits when the bot sends them, and when a person has chosen (Discord: component reference).
+They are checked against Discord's limits when the bot sends them and when a person chooses (Discord: component
+reference).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ _ERRORS = "Only dictionaries may be used in a ModelType"
 
 
 def check(form: Form, path: str, part: Wire, *, in_form: bool = False) -> None:
-    """Notes what is wrong with a menu or group, its custom_id apart."""
+    """Notes the errors of a menu or group in the form, except those of its custom_id."""
     kind = part["type"]
     if kind == CHECKBOX:
         return
@@ -37,7 +38,7 @@ def check(form: Form, path: str, part: Wire, *, in_form: bool = False) -> None:
 
 
 def counts(part: Wire) -> tuple[int, int]:
-    """How many are to be chosen, at least and at most."""
+    """The least and the greatest number of values to choose."""
     if part["type"] == RADIO:
         return 1, 1
     options = part.get("options")
@@ -63,7 +64,7 @@ def _check_options(form: Form, path: str, part: Wire) -> None:
     options, kind = part.get("options"), part["type"]
     least, most = _LEAST_OPTIONS.get(kind, 1), _MOST_OPTIONS[kind]
     wanted = part.get("max_values")
-    if isinstance(wanted, int):  # Discord: a menu of which five may be chosen has five options at least
+    if isinstance(wanted, int):  # Discord: a menu with max_values 5 needs 5 options or more
         least = max(least, min(wanted, most))
     if not isinstance(options, list) or not least <= len(options) <= most:
         form.wrong(f"{path}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
@@ -96,7 +97,7 @@ def _check_default_count(form: Form, path: str, part: Wire, chosen: int) -> None
 
 
 def _check_defaults(form: Form, path: str, part: Wire) -> None:
-    """What is chosen from the start in a menu of people, roles or channels, and the types of channels in it."""
+    """Checks the default values of a menu of people, roles or channels, and its channel types."""
     defaults, types = part.get("default_values") or [], part.get("channel_types") or []
     if not isinstance(defaults, list) or not isinstance(types, list):
         form.wrong(f"{path}.default_values", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
@@ -116,7 +117,7 @@ def _check_defaults(form: Form, path: str, part: Wire) -> None:
 
 
 def told(part: Any) -> Any:
-    """The part, or the parts in it, as Discord sends them back: ids as strings, however they came."""
+    """A component, with those in it, as Discord sends it back: ids as strings."""
     if not isinstance(part, dict):
         return part
     told_part = dict(part)
@@ -134,11 +135,11 @@ def at_most(form: Form, path: str, text: Any, most: int) -> None:
         form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
 
 
-# What a person makes of it
+# What a person chooses
 
 
 def untouched(part: Wire) -> Any:
-    """What is sent of a part of a form as it is shown: True or False, a value or None, or a list of values."""
+    """The value of a form's component that nobody has changed: a bool, a value or None, or a list of values."""
     if part["type"] == CHECKBOX:
         return bool(part.get("default"))
     chosen = [option["value"] for option in part.get("options") or () if option.get("default")]
@@ -147,7 +148,7 @@ def untouched(part: Wire) -> Any:
 
 
 def check_chosen(part: Wire, chosen: Any, *, in_form: bool = False) -> None:
-    """ApiError 50035 for what cannot be chosen; whether people, roles and channels exist is not looked at."""
+    """ApiError 50035 for values that cannot be chosen. Does not check that people, roles and channels exist."""
     if part["type"] == CHECKBOX:
         if not isinstance(chosen, bool):
             raise invalid_form("values", "BOOLEAN_TYPE_CONVERT", "A checkbox is checked or not.")
@@ -166,7 +167,7 @@ def check_chosen(part: Wire, chosen: Any, *, in_form: bool = False) -> None:
 
 
 def listed(part: Wire, chosen: Any) -> list[str] | None:
-    """The values in what was chosen; None for what is no such thing."""
+    """The chosen values as a list. None: malformed."""
     if part["type"] == RADIO:
         chosen = [] if chosen is None else [chosen]
     is_list = isinstance(chosen, Sequence) and not isinstance(chosen, str)
@@ -174,7 +175,7 @@ def listed(part: Wire, chosen: Any) -> list[str] | None:
 
 
 def of_objects(chosen: Iterable[tuple[Wire, Any]]) -> list[tuple[Wire, int]]:
-    """Of (part, what was chosen in it), each person, role or channel: (part, id). ApiError for what is no id."""
+    """The chosen people, roles and channels as (part, id), from (part, its chosen values). ApiError for a bad id."""
     found = []
     for part, values in chosen:
         for value in values if part["type"] in _DEFAULT_TYPES else ():

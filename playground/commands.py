@@ -1,4 +1,4 @@
-"""The application commands that the bot registered, checked as Discord checks them, and who may use them."""
+"""The bot's application commands: checked as Discord checks them at registration, and who may use them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from playground.model import Channel, Event, Wire, snowflake
 from playground.world import World
 
 SLASH, USER, MESSAGE = 1, 2, 3
-_MOST = {SLASH: 100, USER: 5, MESSAGE: 5}  # Discord: commands of a kind
+_MOST = {SLASH: 100, USER: 5, MESSAGE: 5}  # Discord's limit for each kind
 
 
 class Commands:
-    """Global commands and those of a guild. In a clash of names the guild's shadows the global one."""
+    """Global commands and those of guilds. A guild's command hides a global one of the same name."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -21,17 +21,17 @@ class Commands:
         self._of_guilds: dict[int, list[Wire]] = {}
 
     def listed(self, guild_id: int | None) -> list[Wire]:
-        """A guild's own; None: the global ones."""
+        """The commands of a guild; None: the global ones."""
         return self._global if guild_id is None else self._of_guilds.get(guild_id, [])
 
     def all(self, guild_id: int | None = None) -> list[Wire]:
-        """What people see in a guild; None: in the first."""
+        """The commands that people see in a guild; None: in the first guild."""
         here = self.listed(guild_id or self._world.guild.id)
         own = {(command["type"], command["name"]) for command in here}
         return here + [one for one in self._global if (one["type"], one["name"]) not in own]
 
     def overwrite(self, commands: Any, guild_id: int | None = None) -> list[Wire]:
-        """Put these in place of all others of that scope, as in `listed`. ApiError 50035 for malformed ones."""
+        """Replace all commands of a guild; None: the global ones. ApiError 50035 for malformed commands."""
         checked = _checked(commands)
         before = {(one["type"], one["name"]): one["id"] for one in self.listed(guild_id)}
         place = {"guild_id": str(guild_id)} if guild_id else {}
@@ -64,7 +64,7 @@ class Commands:
         }
 
     def find(self, name_or_id: str, guild_id: int | None = None) -> Wire:
-        """One of `all`; ApiError 10063 for none."""
+        """The command with this name or id. ApiError 10063: there is none."""
         for command in self.all(guild_id):
             if name_or_id in (command["id"], command["name"]):
                 return command
@@ -72,16 +72,16 @@ class Commands:
 
 
 def context(channel: Channel) -> int:
-    """Discord's interaction context: a server, the direct messages with the bot, or those of others."""
+    """Discord's interaction context: 0 a server, 1 the direct messages with the bot, 2 those among others."""
     if channel.guild_id is not None:
         return 0
     return 1 if channel.recipient_id is not None else 2
 
 
 def owners(world: World, channel: Channel, user_id: int, command: Wire | None = None) -> dict[str, str]:
-    """By which installations an interaction is let in, {type: who installed}: none where it is not.
+    """The installations that authorize an interaction, {type: id of the owner}; empty: it is not allowed.
 
-    Type 0 is that in the server ("0" in the direct messages with the bot), 1 that of the person.
+    Type 0 is a server's installation (id "0" in the direct messages with the bot), type 1 a person's.
     """
     types = command["integration_types"] if command else (0, 1)
     if command is not None and context(channel) not in command["contexts"]:
@@ -95,7 +95,7 @@ def owners(world: World, channel: Channel, user_id: int, command: Wire | None = 
 
 
 def needed(command: Wire) -> int:
-    """The permissions that a person must have in the channel to see and use it (Discord: "0" is for administrators)."""
+    """The permissions that a person needs to see and use a command (Discord: "0" means administrators only)."""
     stated = command["default_member_permissions"]
     own = 0 if stated is None else int(stated) or permissions.BITS["administrator"]
     return own | permissions.BITS["use_application_commands"]

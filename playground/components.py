@@ -14,7 +14,7 @@ _MAX_LABEL, _MAX_ID = 80, 100
 
 
 def check_components(form: Form, rows: Any) -> tuple[Wire, ...]:
-    """The action rows, with what is wrong noted in the form."""
+    """Checks action rows and returns them. Errors are noted in the form."""
     if rows is None:
         return ()
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -33,7 +33,7 @@ def _check_row(form: Form, path: str, row: Wire, seen: set[str]) -> None:
     if row.get("type") != _ROW or not isinstance(parts, list):
         form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", f'Value of field "type" must be one of ({_ROW},).')
         return
-    # A select takes all of a row's five places.
+    # A select menu takes all five places of a row.
     if not 1 <= sum(_MAX_BUTTONS if _kind(part) in choices.SELECTS else 1 for part in parts) <= _MAX_BUTTONS:
         form.wrong(f"{path}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_BUTTONS} in length.")
     for number, part in enumerate(parts):
@@ -48,7 +48,7 @@ def _check_row(form: Form, path: str, row: Wire, seen: set[str]) -> None:
 
 
 def _kind(part: Any) -> int:
-    """The component's type; 0 where it has none."""
+    """The component's type; 0 if it has none."""
     kind = part.get("type") if isinstance(part, dict) else None
     return kind if isinstance(kind, int) else 0
 

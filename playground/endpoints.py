@@ -1,4 +1,4 @@
-"""The REST endpoints that a bot uses, each a few lines between the wire and the world."""
+"""The REST endpoints that a bot uses. Each converts between Discord's JSON and the world."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from playground.world import World
 _MESSAGE = "/channels/{channel}/messages/{message}"
 _REACTIONS = _MESSAGE + "/reactions"
 _WEBHOOK = "/webhooks/{application}/{token}"
-_HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # what a page holds by default, and at most
-_MAX_GUILDS = 200  # in the list of those that the bot is in
+_HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # entries of a page by default, and at most
+_MAX_GUILDS = 200  # in the list of the bot's guilds
 _SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
 _DAY_MS = 86_400_000
 
@@ -31,7 +31,7 @@ _ROUTES: list[tuple[str, str, Callable[..., Any], tuple[str | None, bool]]] = []
 
 
 def _answers(method: str, path: str, limit: str | None = None, *, public: bool = False) -> Callable[[Method], Method]:
-    """Marks a method of Endpoints as what answers such requests; the rest as in Route."""
+    """Registers a method of Endpoints for these requests; limit and public as in Route."""
 
     def mark(endpoint: Method) -> Method:
         _ROUTES.append((method, path, endpoint, (limit, public)))
@@ -42,7 +42,7 @@ def _answers(method: str, path: str, limit: str | None = None, *, public: bool =
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What the endpoints work on."""
+    """The endpoints, with the parts of the playground that they use."""
 
     world: World
     posting: Posting
@@ -54,7 +54,7 @@ class Endpoints:
 
     def routes(self) -> list[Route]:
         threads = ThreadEndpoints(self.world, self.posting).routes()
-        pins = Pins(self.world, self.posting, self._shown).routes()  # before "pins" could pass for a message's id
+        pins = Pins(self.world, self.posting, self._shown).routes()  # first, or "pins" would be read as a message's id
         own = [Route(method, path, partial(answer, self), *more) for method, path, answer, more in _ROUTES]
         return [*pins, *threads, Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True), *own]
 
@@ -125,7 +125,7 @@ class Endpoints:
     # Messages and reactions
 
     def _shown(self, message: Message) -> Wire:
-        """A message as this application may see it."""
+        """A message as the bot may see it: redacted without the message content intent."""
         data = wire.message_object(self.world, message)
         return data if self.message_content else wire.redacted(self.world, data)
 
@@ -182,7 +182,7 @@ class Endpoints:
     # Commands
 
     def _scope(self, call: Call) -> int | None:
-        """The guild that the path names, or None."""
+        """Id of the guild in the path; None: the path has none."""
         if call.id("application") != self.world.bot.id:
             raise errors.ApiError(404, 10002, "Unknown Application")
         return self.posting.guild(call.id("guild")).id if "guild" in call.match else None
@@ -233,7 +233,7 @@ class Endpoints:
 
 
 def _page(channel: Channel, query: dict[str, str]) -> list[int]:
-    """The ids that around, before, after and limit select, oldest first. ApiError 50035 for malformed ones."""
+    """The message ids that around, before, after and limit select, oldest first. ApiError 50035 for malformed ones."""
     limit = _limit(query, _HISTORY)
     ids: list[int] = list(channel.messages)
     if "around" in query:

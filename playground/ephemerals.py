@@ -1,4 +1,4 @@
-"""The messages that one person alone sees, as they stand now."""
+"""Ephemeral messages, which only one person sees."""
 
 from collections import OrderedDict
 
@@ -9,21 +9,21 @@ _MAX_KEPT = 1_000
 
 
 class Ephemerals:
-    """The last 1,000 of them. They stand in no channel's history, and only their interactions' tokens reach them."""
+    """The last 1,000 ephemeral messages. They are in no channel's history; only interaction tokens can change them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._standing: OrderedDict[int, tuple[int, Message]] = OrderedDict()
 
     def show(self, channel: Channel, user_id: int, message: Message) -> None:
-        """Show a message to this person, or a newer form of one."""
+        """Show a message, or a newer version of it, to this person."""
         self._standing[message.id] = (user_id, message)
         if len(self._standing) > _MAX_KEPT:
             self._standing.popitem(last=False)
         self._world.emit(Event(name="EPHEMERAL", channel=channel, message=message, user_id=user_id))
 
     def find(self, message_id: int, user_id: int) -> Message | None:
-        """None for one that is gone, or that somebody else sees."""
+        """The message. None: it was deleted, or is somebody else's."""
         owner_id, message = self._standing.get(message_id, (None, None))
         return message if owner_id == user_id else None
 

@@ -1,4 +1,4 @@
-"""The errors the playground answers with: Discord's status, code and body (Discord: opcodes and status codes)."""
+"""The errors of the playground's API, with Discord's status, code and body (Discord: opcodes and status codes)."""
 
 from typing import Any
 
@@ -164,7 +164,7 @@ def poll_stands() -> ApiError:
 
 
 class Form:
-    """Collects what is wrong with a request body, field by field, and raises it all at once as code 50035."""
+    """Collects the errors of a request body by field, and raises them together as code 50035."""
 
     def __init__(self) -> None:
         self._errors: dict[str, Any] = {}
@@ -185,7 +185,7 @@ class Form:
 
 
 def invalid_form(path: str, code: str, message: str) -> ApiError:
-    """One form error by itself."""
+    """An ApiError 50035 with a single form error."""
     form = Form()
     form.wrong(path, code, message)
     return form.error()

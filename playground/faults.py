@@ -1,4 +1,4 @@
-"""Faults on order: which of the bot's requests fail, how, and whether they take effect all the same."""
+"""Fault injection: which of the bot's requests fail, how, and whether they take effect nevertheless."""
 
 import asyncio
 import re
@@ -10,11 +10,11 @@ from playground.limits import retry_body, retry_headers
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """One order. It acts before the request takes effect, or after it where `after_effect` is set.
+    """A fault. It acts before the request takes effect, or after it with `after_effect`.
 
-    With `delay_event` it first waits for that event; with `drop` it cuts the connection; with a `status` it answers
-    that; with neither the request goes its way. `times` is how many requests it still applies to. `via` False: a 429 as
-    of a proxy in front of Discord, without the header by which discord.py knows Discord's own.
+    With `delay_event` it first waits for that event. Then with `drop` it cuts the connection, with `status` it answers
+    that, with neither the request is handled as usual. `times` is how many requests it still applies to. `via` False: a
+    429 as by a proxy in front of Discord, without the header by which discord.py recognises Discord's own.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Fault:
     hits: int = 0
 
     def answer(self) -> tuple[int, dict[str, Any], dict[str, str]] | None:
-        """Status, body and headers in place of the real ones; None to let the real ones through."""
+        """Status, body and headers in place of the real ones. None: the real ones."""
         if self.status is None:
             return None
         if self.retry_after is not None:
@@ -42,7 +42,7 @@ class Fault:
 
 
 class Faults:
-    """The orders that stand, oldest first."""
+    """The faults that still apply, oldest first."""
 
     def __init__(self) -> None:
         self._orders: list[Fault] = []
@@ -57,10 +57,10 @@ class Faults:
         message: str = "fault on order",
         **how: Any,
     ) -> Fault:
-        """Order a fault for `method` ("*" for any) on paths that `path_regex` is found in (without /api/v10).
+        """Add a fault for `method` ("*" for any) on paths in which `path_regex` is found (without /api/v10).
 
-        `code` is Discord's error code for the body; `how` are the other fields of Fault. TypeError for others.
-        A 429 has a retry_after of 0.1 s unless told otherwise.
+        `code` is Discord's error code for the body; `how` are the other fields of Fault, TypeError for unknown ones.
+        The default retry_after of a 429 is 0.1 s.
         """
         if code is not None:
             how["body"] = {"message": message, "code": code}
@@ -74,7 +74,7 @@ class Faults:
         self._orders.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
-        """The order that this request falls under, counted down."""
+        """The fault that applies to this request, counted down. None: none."""
         for fault in self._orders:
             if fault.times > 0 and fault.method in (method, "*") and fault.path.search(path):
                 fault.times -= 1

@@ -1,4 +1,4 @@
-"""Forms, checked against Discord's limits, and what people write and choose in them (Discord: modals)."""
+"""Forms (Discord: modals): checked against Discord's limits, and filled in by people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _MAX_PARTS, _MAX_TEXT = 5, 4_000
 
 
 def checked(payload: Wire) -> Wire:
-    """The form as it is shown. ApiError 50035 with every wrong field; uploads of files are refused too."""
+    """The form as it is shown. ApiError 50035 with every wrong field. File uploads are not supported."""
     form = Form()
     _check_length(form, "data.title", payload.get("title"), 1, _MAX_TITLE)
     _check_length(form, "data.custom_id", payload.get("custom_id"), 1, _MAX_ID)
@@ -74,7 +74,7 @@ def _check_names(form: Form, parts: Sequence[Any]) -> None:
 
 
 def _input(part: Any) -> Wire | None:
-    """The input in a label or row, which holds text only; None for a part that holds none."""
+    """The input in a label, or the text input in a row. None: the part has no input."""
     if not isinstance(part, dict):
         return None
     inside = part.get("components") if part.get("type") == _ROW else [part.get("component")]
@@ -86,10 +86,10 @@ def _input(part: Any) -> Wire | None:
 
 
 def filled(form: Wire, values: Mapping[str, Any]) -> list[Wire]:
-    """What a person makes of a form, as the components of a modal submit.
+    """The components of a modal submit, from a form and what a person entered.
 
-    `values` are {custom_id: a text, a list of chosen values, a radio button's value, or whether a box is checked};
-    what is left out stays as the form shows it. ApiError 50035 for what does not fit.
+    `values` are {custom_id: a text, a list of chosen values, a radio button's value, or whether a box is checked}.
+    Inputs left out keep their shown values. ApiError 50035 for values that do not fit.
     """
     boxes = [box for part in form["components"] if (box := _input(part))]
     for name in values.keys() - {box["custom_id"] for box in boxes}:
@@ -104,7 +104,7 @@ def filled(form: Wire, values: Mapping[str, Any]) -> list[Wire]:
 
 
 def chosen(form: Wire, components: Sequence[Wire]) -> Iterator[tuple[Wire, list[str]]]:
-    """Of what `filled` made: each input of the form in which several may be chosen, with what was."""
+    """The inputs with lists of values, each with its chosen values. `components` are those that `filled` returned."""
     for part, answer in zip(form["components"], components, strict=True):
         box, values = _input(part), answer.get("component", {}).get("values")
         if box is not None and values is not None:

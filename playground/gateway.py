@@ -1,7 +1,7 @@
-"""The playground's gateway: websocket connections, the bot's sessions on them, and what each session is sent.
+"""The playground's gateway: websocket connections, the bot's sessions, and the events sent to each session.
 
-The numbers and close codes are those of Discord's gateway documentation. A session outlives its connection, so that
-RESUME finds the events it missed; a connection without a session may only IDENTIFY or RESUME.
+Opcodes and close codes are those of Discord's gateway documentation. A session outlives its connection, so that RESUME
+replays the events it missed. A connection without a session may only IDENTIFY or RESUME.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from playground.model import Clock, Event, Guild, Wire
 from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
-# At once it would be there before discord.py has noted that it sent the heartbeat, and pass for very late.
+# Sent at once, it would arrive before discord.py has noted its heartbeat, and be measured as very late.
 _ACK_SECONDS = 0.05
 _MAX_PAYLOAD = 4_096  # bytes that a client may send at once
 _SENDS, _SENDS_SECONDS = 120, 60.0
@@ -32,7 +32,7 @@ _MAX_GUILDS = 2_500  # on one shard
 _IDENTIFY_SECONDS = 5.0
 
 _MESSAGE_CONTENT = 1 << 15
-_PRIVILEGED_OFF = 1 << 1 | 1 << 8  # members and presences: the playground has neither
+_PRIVILEGED_OFF = 1 << 1 | 1 << 8  # members and presences, which the playground does not have
 _KNOWN_INTENTS = (1 << 26) - 1
 _GUILDS = 1 << 0
 # The intent each event needs: in the guild, and in direct messages. 0 needs none.
@@ -42,7 +42,7 @@ _INTENTS = {
     "GUILD_ROLE_CREATE": (_GUILDS, 0),
     "GUILD_ROLE_UPDATE": (_GUILDS, 0),
     "GUILD_ROLE_DELETE": (_GUILDS, 0),
-    "GUILD_MEMBER_UPDATE": (0, 0),  # of the bot itself; of others, the members intent tells
+    "GUILD_MEMBER_UPDATE": (0, 0),  # of the bot itself; others' would need the members intent
     "CHANNEL_CREATE": (_GUILDS, 0),
     "CHANNEL_UPDATE": (_GUILDS, 0),
     "CHANNEL_DELETE": (_GUILDS, 0),
@@ -76,18 +76,18 @@ class ClosingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """In a connection's queue: close with this code."""
+    """Entry of a connection's queue: close with this code."""
 
     code: int
 
 
 class Connection:
-    """One websocket: what waits to go out on it, and how often the client sent."""
+    """One websocket, with its queue of frames and the client's send rate."""
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request) -> None:
         self.socket = socket
         self.session: Session | None = None
-        self.closing = False  # from our side
+        self.closing = False  # by the gateway
         self._request = request
         self._queue: asyncio.Queue[bytes | Close] = asyncio.Queue()
         self._deflate = zlib.compressobj() if request.query.get("compress") == "zlib-stream" else None
@@ -104,7 +104,7 @@ class Connection:
         self._queue.put_nowait(Close(code))
 
     def cut(self) -> None:
-        """Drop the TCP line without a goodbye."""
+        """Abort the TCP connection."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
@@ -115,7 +115,7 @@ class Connection:
         self._sent_at.append(now)
 
     async def write(self) -> None:
-        """Send what is queued, until closed."""
+        """Send the queued frames, until closed."""
         with contextlib.suppress(ConnectionError):
             while not isinstance(frame := await self._queue.get(), Close):
                 if self._deflate is None:
@@ -128,7 +128,7 @@ class Connection:
 
 @dataclass(slots=True)
 class Session:
-    """What IDENTIFY made: its intents and shard, its numbered events, and its connection while it has one."""
+    """A session made by IDENTIFY: intents, shard, numbered events, and its connection; None: disconnected."""
 
     id: str
     intents: int
@@ -156,9 +156,9 @@ class Session:
 
 
 class Gateway:
-    """All connections and sessions of the bot. `url` is where RESUME should go.
+    """All connections and sessions of the bot. `url` is the address for RESUME.
 
-    `shards` and `max_concurrency` as for Playground; `replay`: events that each session keeps for a RESUME.
+    `shards` and `max_concurrency` as in Playground; `replay`: number of events that each session keeps for RESUME.
     """
 
     def __init__(
@@ -176,11 +176,11 @@ class Gateway:
         self.url = ""
         self.shards = shards
         self.max_concurrency = max_concurrency
-        self.unready: set[int] = set()  # shards whose IDENTIFY is taken, and which get no READY
-        self.refused = 0  # IDENTIFYs, for coming too early, since the start
+        self.unready: set[int] = set()  # shards whose IDENTIFY is accepted, but which get no READY
+        self.refused = 0  # number of IDENTIFYs that came too early
         self.sessions: dict[str, Session] = {}
         self.connections: set[Connection] = set()
-        self.identified = 0  # times, since the start
+        self.identified = 0  # number of accepted IDENTIFYs
         self._world = world
         self._token = token
         self._replay = replay
@@ -197,7 +197,7 @@ class Gateway:
     # Dispatch
 
     def dispatch(self, event: Event) -> None:
-        """Send an event to the sessions that it concerns, serialised once."""
+        """Serialise an event once, and send it to the sessions that it concerns."""
         if event.name not in _INTENTS:
             return
         sessions = [session for session in self.sessions.values() if self._concerns(session, event)]
@@ -225,7 +225,7 @@ class Gateway:
             return False
         if event.name == "GUILD_MEMBER_UPDATE":
             return event.user_id == self._world.bot.id
-        if event.name == "THREAD_MEMBERS_UPDATE":  # of others' coming and going, the members intent tells
+        if event.name == "THREAD_MEMBERS_UPDATE":  # those of others would need the members intent
             return self._world.bot.id in event.ids
         if event.name in _ALWAYS_SEEN or channel is None:
             return True
@@ -252,7 +252,7 @@ class Gateway:
             self._detach(connection)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
-            await socket.close()  # now, as whoever hears of it may IDENTIFY anew at once
+            await socket.close()  # only now, since the client may IDENTIFY again at once
         return socket
 
     def _receive(self, connection: Connection, kind: WSMsgType, data: str | bytes) -> None:
@@ -288,7 +288,7 @@ class Gateway:
         self._connection_changed()
 
     def _guilds_on(self, shard: tuple[int, int]) -> list[Guild]:
-        """ClosingError 4010 for a shard that there is not, 4011 where Discord would have the bot use more of them."""
+        """The guilds on a shard. ClosingError 4010: no such shard; 4011: too many guilds, the bot needs more shards."""
         number, count = shard
         if self.shards not in (None, count):
             raise ClosingError(4010)
@@ -298,7 +298,7 @@ class Gateway:
         return here
 
     def _is_too_early(self, shard_id: int) -> bool:
-        """Counts an IDENTIFY in its bucket, of which each takes one in 5 s."""
+        """Whether an IDENTIFY exceeds its bucket's limit of one in 5 s; counts it."""
         if self.max_concurrency is None:
             return False
         now, bucket = self._clock(), shard_id % self.max_concurrency
@@ -341,7 +341,7 @@ class Gateway:
         if session is None or not session.can_replay(after):
             connection.send(_frame(9, False))
             return
-        if session.connection is not None:  # a newer connection takes the session over
+        if session.connection is not None:  # the newer connection takes over the session
             session.connection.session = None
             session.connection.close(4000)
         session.connection, connection.session = connection, session
@@ -354,7 +354,7 @@ class Gateway:
         session, connection.session = connection.session, None
         if session is not None:
             session.connection = None
-            if not connection.closing and connection.socket.close_code in (1000, 1001):  # the client gave it up
+            if not connection.closing and connection.socket.close_code in (1000, 1001):  # the client ended the session
                 self.sessions.pop(session.id, None)
         detached = [one.id for one in self.sessions.values() if one.connection is None]
         for session_id in detached[: -max(_MAX_DETACHED, 4 * (self.shards or 0))]:
@@ -368,18 +368,18 @@ class Gateway:
     # On request
 
     def _of(self, shard_id: int | None) -> list[Connection]:
-        """A shard's connections; None: all."""
+        """The connections of a shard; None: all connections."""
         if shard_id is None:
             return list(self.connections)
         return [one for one in self.connections if one.session and one.session.shard[0] == shard_id]
 
     def ask_reconnect(self, shard_id: int | None = None) -> None:
-        """op 7 to every connection, or a shard's."""
+        """Send op 7 (reconnect) to all connections, or to a shard's."""
         for connection in self._of(shard_id):
             connection.send(_frame(7, None))
 
     def invalidate(self, *, resumable: bool, shard_id: int | None = None) -> None:
-        """op 9 to every connection, or a shard's; not resumable, the sessions are forgotten too."""
+        """Send op 9 (invalid session) to all connections, or to a shard's. Not resumable: drop the sessions, too."""
         for connection in self._of(shard_id):
             connection.send(_frame(9, resumable))
             if not resumable and connection.session is not None:

@@ -1,4 +1,4 @@
-"""Discord's JSON for interactions: who did it where and with which permissions, and what the options name."""
+"""Discord's JSON for interactions: user, place and permissions, and the objects that options name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _USER, _CHANNEL, _ROLE, _MENTIONABLE = 6, 7, 8, 9  # option types
 
 
 def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id: int | None) -> Wire:
-    """The objects that a command's options or target name. ApiError for one that is not there."""
+    """The objects that a command's options or target name. ApiError if one does not exist."""
     if data["type"] == commands.MESSAGE:
         message = world.message(channel.id, target_id or 0)
         return {"messages": {str(message.id): wire.message_object(world, message)}}
@@ -25,7 +25,7 @@ def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id
 
 
 def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[Wire, Any]]) -> Wire:
-    """The people, roles and channels that were chosen in menus. ApiError for one that is not offered there."""
+    """The people, roles and channels chosen in menus. ApiError if one is not offered there."""
     objects = choices.of_objects(given)
     for part, one in objects:
         if part["type"] == choices.CHANNEL:
@@ -39,7 +39,7 @@ def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[W
 
 
 def _roles(world: World, channel: Channel) -> dict[int, Role]:
-    """Those of the channel's guild; in direct messages, those of the first."""
+    """The roles of the channel's guild; in direct messages those of the first guild."""
     return (world.guild_of(channel) or world.guild).roles
 
 
@@ -59,7 +59,7 @@ def named(
     roles: Sequence[int] = (),
     channels: Sequence[int] = (),
 ) -> Wire:
-    """The objects of these ids, as interactions carry them. ApiError for one that is not there."""
+    """The objects with these ids, in the form of interactions. ApiError if one does not exist."""
     people = [world.user(one) for one in users]
     members = {str(one.id): _member(world, channel, one) for one in people}
     return {
@@ -78,13 +78,13 @@ def _partial_channel(world: World, channel: Channel, user_id: int) -> Wire:
 
 
 def _member(world: World, channel: Channel, user: User) -> Wire:
-    """A member as interactions carry it: with its permissions in the channel, overwrites included."""
+    """A member in the form of interactions: with its permissions in the channel, including overwrites."""
     member = wire.member_object(world, world.guild_of(channel), user)
     return member | {"permissions": str(world.permissions(channel, user.id))}
 
 
 def interaction_object(world: World, channel: Channel, user: User, own: Wire, source: Message | None) -> Wire:
-    """The `d` of INTERACTION_CREATE: `own` is what only this interaction has, `source` the message of a component."""
+    """The `d` of INTERACTION_CREATE. `own`: the fields of this interaction alone; `source`: a component's message."""
     context = commands.context(channel)
     app_permissions = world.permissions(channel, world.bot.id)
     if context != 0 or channel.id in world.elsewhere:

@@ -1,4 +1,4 @@
-"""Interactions: a person uses a command, a button or a form; the bot answers within Discord's times and rules."""
+"""Interactions: a person uses a command, component or form, and the bot responds by Discord's rules and timeouts."""
 
 import asyncio
 import contextlib
@@ -21,16 +21,16 @@ _REPLY, _DEFER, _DEFER_UPDATE, _UPDATE, _SUGGEST, _FORM = 4, 5, 6, 7, 8, 9  # ca
 _LOADING = 1 << 7
 _ANSWER_SECONDS, _TOKEN_SECONDS = 3.0, 15 * 60.0
 _MAX_KEPT = 1_000
-_MAX_FOLLOW_UPS = 5  # Discord: of an interaction that only a person's own installation lets in
-_COMMAND_TYPES = {commands.SLASH: 20, commands.USER: 23, commands.MESSAGE: 23}  # message types of the answers
+_MAX_FOLLOW_UPS = 5  # Discord's limit if only a person's own installation authorizes the interaction
+_COMMAND_TYPES = {commands.SLASH: 20, commands.USER: 23, commands.MESSAGE: 23}  # message types of the responses
 
 
 @dataclass(slots=True, eq=False)
 class Interaction:
-    """One interaction as it unfolds. `callback` is the type of the bot's first answer, None before it.
+    """An interaction and its state. `callback`: type of the bot's first response; None: no response yet.
 
-    `messages` are those it led to, as answering it left them; `original_id` names the first of them. `suggested` is
-    what the bot offers for an option that is being typed, Discord's choices.
+    `messages`: those that the responses made, as last edited; `original_id`: id of the first. `suggested`: the choices
+    of an autocomplete response.
     """
 
     id: int
@@ -51,13 +51,13 @@ class Interaction:
 
     @property
     def reply(self) -> Message | None:
-        """The first answer, once there is more of it than "thinking"."""
+        """The first response. None: there is none yet, or it is still "thinking"."""
         original = self.messages.get(self.original_id or 0)
         return None if original is None or original.flags & _LOADING else original
 
 
 class Interactions:
-    """The last 1,000 interactions. Those that nobody answers in time fail, by the event loop's clock."""
+    """The last 1,000 interactions. Those without a response in time fail, by the event loop's clock."""
 
     def __init__(self, world: World, posting: Posting, clock: Clock, changed: Callable[[], None]) -> None:
         self._world = world
@@ -72,9 +72,9 @@ class Interactions:
     def use(
         self, channel_id: int, user_id: int, command: Wire, given: Mapping[str, Any], target_id: int | None = None
     ) -> Interaction:
-        """A person uses a command; `given` as for options.filled, `target_id` as in People.command.
+        """A person uses a command. `given` as in options.filled, `target_id` as in People.command.
 
-        ApiError 50013 for one whom Discord does not let use it.
+        ApiError 50013: the person may not use it.
         """
         channel, data = self._world.channel(channel_id), self._usable(channel_id, user_id, command)
         owners = commands.owners(self._world, channel, user_id, command)
@@ -85,7 +85,7 @@ class Interactions:
         return self._begin(_COMMAND, channel_id, user_id, data, owners)
 
     def _usable(self, channel_id: int, user_id: int, command: Wire) -> Wire:
-        """What an interaction says of the command; ApiError 50013 for one whom Discord does not let use it."""
+        """The command's fields in an interaction. ApiError 50013: the person may not use it."""
         channel, needed = self._world.channel(channel_id), commands.needed(command)
         if channel.guild_id is not None and self._world.permissions(channel, user_id) & needed != needed:
             raise errors.missing_permissions()
@@ -94,7 +94,7 @@ class Interactions:
     def autocomplete(
         self, channel_id: int, user_id: int, command: Wire, given: Mapping[str, Any], focused: str
     ) -> Interaction:
-        """A person types the option `focused` of a command; the others as far as they are filled."""
+        """A person types the option `focused` of a command. `given`: all options filled in so far."""
         channel, data = self._world.channel(channel_id), self._usable(channel_id, user_id, command)
         data["options"] = options.typed(command["options"], given, focused)
         data["resolved"] = interaction_wire.resolved(self._world, channel, user_id, data, None)
@@ -102,7 +102,7 @@ class Interactions:
         return self._begin(_AUTOCOMPLETE, channel_id, user_id, data, owners)
 
     def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
-        """A person uses a component. ApiError for one that is not there, is disabled, or lacks such an option."""
+        """A person uses a component. ApiError if it does not exist, is disabled, or lacks such an option."""
         part = _component(message, custom_id)
         data: Wire = {"custom_id": custom_id, "component_type": part["type"]}
         if part["type"] in choices.SELECTS:
@@ -114,13 +114,13 @@ class Interactions:
         return self._begin(_COMPONENT, message.channel_id, user_id, data, self._owners(message, user_id), message)
 
     def _owners(self, message: Message, user_id: int) -> Mapping[str, str]:
-        """Whose installation lets in a component: that of the interaction which its message answers."""
+        """The installations that authorize a component: those of the interaction to which its message responds."""
         answered = message.interaction or {}
         own: Mapping[str, str] = answered.get("authorizing_integration_owners") or {}
         return own or commands.owners(self._world, self._world.channel(message.channel_id), user_id)
 
     def submit(self, opener: Interaction, values: Mapping[str, Any]) -> Interaction:
-        """The person to whom a form was shown sends it; `values` as for forms.filled."""
+        """The person to whom a form was shown submits it. `values` as in forms.filled."""
         form = opener.form
         if form is None:
             raise errors.unknown_interaction()
@@ -158,33 +158,33 @@ class Interactions:
         return made
 
     def _give_up(self, made: Interaction) -> None:
-        """Tells whoever waits for an answer that there will be none."""
+        """Reports to the person that the interaction failed, if the bot has not responded."""
         if made.callback is not None or made.type == _AUTOCOMPLETE:
             return
-        with contextlib.suppress(ApiError):  # where the channel was deleted meanwhile, nobody waits
+        with contextlib.suppress(ApiError):  # if the channel was deleted meanwhile, nobody waits
             channel = self._world.channel(made.channel_id)
             event = Event(name="INTERACTION_FAILED", channel=channel, message=made.source, user_id=made.user_id)
             self._world.emit(event)
 
     def shown_form(self, interaction_id: int, user_id: int) -> Interaction:
-        """The interaction that showed a form to this person; ApiError 10062 for none."""
+        """The interaction that showed a form to this person. ApiError 10062: there is none."""
         for made in self._by_token.values():
             if made.id == interaction_id and made.user_id == user_id and made.form is not None:
                 return made
         raise errors.unknown_interaction()
 
     def recent(self) -> list[Interaction]:
-        """Oldest first."""
+        """The interactions, oldest first."""
         return list(self._by_token.values())
 
     def ephemeral(self, message_id: int, user_id: int) -> Message | None:
-        """A message that only this person sees, by its id, as it stands now."""
+        """The current version of an ephemeral message of this person. None: there is none."""
         return self._ephemerals.find(message_id, user_id)
 
     # The bot's side
 
     def answer(self, interaction_id: int, token: str, kind: Any, payload: Wire, files: tuple[File, ...]) -> Interaction:
-        """The first answer. ApiError 10062 for an unknown one or after 3 s, 40060 for a second answer."""
+        """The first response. ApiError 10062: unknown interaction, or after 3 s; 40060: second response."""
         made = self._by_token.get(token)
         if made is None or made.id != interaction_id:
             raise errors.unknown_interaction()
@@ -213,7 +213,7 @@ class Interactions:
             source = self._as_it_stands(made.source, made.user_id)
             if kind == _UPDATE:
                 source = self._edit(made, source, body.parse(payload, files))
-            made.original_id, made.messages[source.id] = source.id, source  # it counts as the answer
+            made.original_id, made.messages[source.id] = source.id, source  # it counts as the response
         else:
             raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 8, 9}.")
 
@@ -226,11 +226,11 @@ class Interactions:
         self._world.emit(Event(name="SUGGESTIONS", channel=channel, user_id=made.user_id, data=data))
 
     def _as_it_stands(self, message: Message, user_id: int) -> Message:
-        """ApiError 10008 where it was deleted since."""
+        """The current version of a message. ApiError 10008: it was deleted."""
         return self.ephemeral(message.id, user_id) or self._world.message(message.channel_id, message.id)
 
     def by_token(self, application_id: str, token: str) -> Interaction:
-        """ApiError 10015 for another application, 50027 for an unknown, unanswered or outdated token."""
+        """The interaction of a token. ApiError 10015: other application; 50027: unknown, unanswered or expired."""
         if application_id != str(self._world.bot.id):
             raise errors.unknown_webhook()
         made = self._by_token.get(token)
@@ -239,7 +239,7 @@ class Interactions:
         return made
 
     def follow_up(self, made: Interaction, payload: Wire, files: tuple[File, ...]) -> Message:
-        """A further message. The first one after a deferral takes the place of "thinking", as in Discord."""
+        """A further message. As in Discord, the first one after a deferral replaces "thinking"."""
         parsed = body.parse(payload, files)
         original = made.messages.get(made.original_id or 0)
         if original is not None and original.flags & _LOADING:
@@ -282,7 +282,7 @@ class Interactions:
         return message
 
     def message(self, made: Interaction, name: str) -> Message:
-        """One of its messages, by id or "@original"; ApiError 10008 for none."""
+        """One of its messages, by id or "@original". ApiError 10008: there is none."""
         message_id = made.original_id if name == "@original" else snowflake(name)
         message = made.messages.get(message_id or 0)
         if message is None:
@@ -294,7 +294,7 @@ class Interactions:
 
     def _edit(self, made: Interaction, message: Message, parsed: Body) -> Message:
         revised = self._world.revise(message, self._posting.changes(message, parsed), parsed.allowed)
-        if message.flags & _LOADING:  # what fills in for "thinking" does not count as an edit
+        if message.flags & _LOADING:  # replacing "thinking" does not count as an edit
             revised = replace(revised, flags=revised.flags & ~_LOADING, edited=None)
         if message.flags & EPHEMERAL:
             self._ephemerals.show(self._world.channel(message.channel_id), made.user_id, revised)
@@ -312,7 +312,7 @@ class Interactions:
         self._changed()
 
     def callback_object(self, made: Interaction) -> Wire:
-        """What `with_response` asks for."""
+        """The response body that `with_response` asks for."""
         original = made.messages.get(made.original_id or 0)
         interaction: Wire = {"id": str(made.id), "type": made.type}
         resource: Wire = {"type": made.callback}

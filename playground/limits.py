@@ -1,4 +1,4 @@
-"""Rate limits as Discord announces and enforces them, and the memory of nonces."""
+"""Rate limits with Discord's headers, and remembered nonces."""
 
 import hashlib
 import math
@@ -14,7 +14,7 @@ _MAX_BUCKETS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests in a window of so many seconds, which the first of them opens."""
+    """A rate limit: number of requests in a window of `seconds`, which the first request opens."""
 
     limit: int
     seconds: float
@@ -22,7 +22,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Discord's rates as observed; None switches one off. All but the last are per channel."""
+    """Discord's rate limits as observed; None: off. All but the last are per channel."""
 
     sends: Rate | None = Rate(5, 5.0)
     edits: Rate | None = Rate(5, 5.0)
@@ -47,7 +47,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a request finds of its bucket. `retry_after` is None where it may pass, else seconds."""
+    """The state of a request's bucket. `retry_after`: seconds; None: the request may pass."""
 
     bucket: str
     rate: Rate
@@ -71,7 +71,7 @@ class Standing:
 
 
 def retry_headers(retry_after: float, *, is_global: bool = False) -> dict[str, str]:
-    """The headers that only a 429 has. Without Via, discord.py takes it for a ban by the proxy in front."""
+    """The headers that only a 429 has. Without Via, discord.py takes it for a ban by Discord's proxy."""
     scope = "global" if is_global else "user"
     headers = {"Retry-After": str(math.ceil(retry_after)), "Via": "1.1 playground", "X-RateLimit-Scope": scope}
     return headers | {"X-RateLimit-Global": "true"} if is_global else headers
@@ -90,11 +90,11 @@ class Limiter:
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
     def take_global(self) -> Standing | None:
-        """None where nothing limits."""
+        """Count a request in the global limit. None: there is no limit."""
         return self._take("everything", "", self._limits.everything)
 
     def take(self, kind: str, channel_id: str) -> Standing | None:
-        """`kind` is a field's name of Limits. None where nothing limits."""
+        """Count a request in a channel's limit. `kind`: name of a field of Limits. None: there is no limit."""
         return self._take(kind, channel_id, getattr(self._limits, kind))
 
     def _take(self, kind: str, major: str, rate: Rate | None) -> Standing | None:
@@ -116,14 +116,14 @@ class Limiter:
 
 
 class Nonces:
-    """Which message a nonce made, for a few minutes, per author and channel."""
+    """The messages made with nonces in the last 5 minutes, per author and channel."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._made: OrderedDict[tuple[int, int, str], tuple[float, int]] = OrderedDict()
 
     def find(self, author_id: int, channel_id: int, nonce: str | int) -> int | None:
-        """The id of the message, which may be deleted since."""
+        """Id of the message, which may have been deleted. None: there is none."""
         made = self._made.get((author_id, channel_id, str(nonce)))
         return made[1] if made is not None and self._clock() - made[0] < _NONCE_SECONDS else None
 

@@ -1,4 +1,4 @@
-"""Who a message mentions, and whom of them its allowed_mentions let it ping (Discord: the allowed mentions object)."""
+"""Mentions in a message, and which of them may ping (Discord: the allowed mentions object)."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _KINDS = ("everyone", "roles", "users")
 
 @dataclass(frozen=True, slots=True)
 class AllowedMentions:
-    """What may ping. None for `users` or `roles` means whichever the content names."""
+    """What may ping. `users`, `roles`: ids; None: all that the content mentions."""
 
     users: frozenset[int] | None = None
     roles: frozenset[int] | None = None
@@ -36,7 +36,7 @@ NOBODY = AllowedMentions(frozenset(), frozenset(), everyone=False, replied_user=
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What content names, in order of appearance."""
+    """What the content mentions, in order of appearance."""
 
     users: tuple[int, ...]
     roles: tuple[int, ...]
@@ -52,7 +52,7 @@ def _ids(pattern: re.Pattern[str], content: str) -> tuple[int, ...]:
 
 
 def parse_allowed(wire: Any) -> AllowedMentions:
-    """The request's allowed_mentions; left out (None), everything pings. ApiError 50035 for a malformed one."""
+    """Parses allowed_mentions of a request. None: everything may ping. ApiError 50035 if malformed."""
     if wire is None:
         return ANY
     form = Form()

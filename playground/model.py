@@ -1,4 +1,4 @@
-"""The values of the playground's world: people, channels, messages, and what happens to them."""
+"""The values of the playground's world: users, roles, channels, messages, guilds and events."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,25 +13,25 @@ Clock = Callable[[], float]
 # Channel types
 TEXT, DM, VOICE, GROUP_DM, CATEGORY, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 3, 4, 5, 13, 15, 16
 ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 10, 11, 12
-THREADS_ONLY = (FORUM, MEDIA)  # channels in which nothing but posts, which are threads, stands
-THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # which begin where
+THREADS_ONLY = (FORUM, MEDIA)  # channels without messages: they hold only posts, which are threads
+THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # types by channel type
 # Message types
 RECIPIENT_ADD, RECIPIENT_REMOVE, NAME_CHANGE, PINS_ADD, THREAD_CREATED, REPLY, THREAD_STARTER = 1, 2, 4, 6, 18, 19, 21
 VOICE_MESSAGE = 1 << 13  # message flag
-HAS_THREAD = 1 << 5  # message flag: a thread was begun at it
+HAS_THREAD = 1 << 5  # message flag: a thread was started from it
 SILENT = 1 << 12  # message flag: it notifies nobody (Discord: SUPPRESS_NOTIFICATIONS)
 _MAX_ID_DIGITS = 20  # of 64 bits
 
 
 def snowflake(value: object) -> int | None:
-    """An id from the wire, a string or an int; None for anything else."""
+    """An id from JSON, a string or an int. None: anything else."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_ID_DIGITS else None
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person, a bot, or a webhook in a message's author place. `color` is for the page: "#rrggbb"."""
+    """A person, a bot, or a webhook as the author of a message. `color`: for the page, "#rrggbb"."""
 
     id: int
     name: str
@@ -54,19 +54,19 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An uploaded attachment's bytes, served under /attachments. One with a waveform makes a voice message."""
+    """An uploaded attachment, served under /attachments. With a waveform it is a voice message."""
 
     filename: str
     content_type: str
     data: bytes
     description: str | None = None
     duration_secs: float | None = None
-    waveform: str | None = None  # base64 of up to 256 loudnesses
+    waveform: str | None = None  # base64 of up to 256 volume samples
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a message points at: a reply (type 0) or a forward (type 1); without `message_id` a channel."""
+    """A reference to a message, in a reply (type 0) or a forward (type 1); without `message_id` to a channel."""
 
     message_id: int | None
     channel_id: int
@@ -75,7 +75,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """One emoji under a message (a character, or "name:id") and who put it there, first to last."""
+    """An emoji under a message (a character, or "name:id"), and the ids of those who reacted, in order."""
 
     emoji: str
     users: tuple[int, ...]
@@ -83,7 +83,7 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a message is to be made of."""
+    """The parts of a message to be posted."""
 
     content: str = ""
     embeds: Sequence[Wire] = ()
@@ -99,13 +99,13 @@ class Draft:
     webhook_id: int | None = None
     interaction: Wire | None = None
     poll: Wire | None = None
-    recipient_id: int | None = None  # who was added or removed, in a message that says so
+    recipient_id: int | None = None  # in a system message: who was added or removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A posted message as it stands. `created` and `edited` are wall-clock seconds. `pinged` is who was
-    notified: nobody by a silent one. `poll` is as polls.py checked it. `pinned_at` is set while it is pinned."""
+    """A posted message. `created` and `edited` are wall-clock seconds. `pinged`: who was notified; a silent message
+    notifies nobody. `poll`: as polls.py checked it. `pinned_at`: None: not pinned."""
 
     id: int
     channel_id: int
@@ -134,13 +134,13 @@ class Message:
 
     @property
     def points_at(self) -> int | None:
-        """The id of the message that it answers or forwards."""
+        """Id of the message that it replies to or forwards."""
         return self.reference.message_id if self.reference else None
 
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """What only a thread has. `members` are who joined it, and when; `archived_at` changes with `archived`."""
+    """The fields of a thread only. `members`: user id -> time of joining; `archived_at`: last change of `archived`."""
 
     owner_id: int
     created: float
@@ -149,18 +149,18 @@ class Thread:
     invitable: bool = True
     archived: bool = False
     locked: bool = False
-    sent: int = 0  # messages, those deleted since too
-    tags: tuple[str, ...] = ()  # the ids of those of its forum that it has
+    sent: int = 0  # number of messages, including deleted ones
+    tags: tuple[str, ...] = ()  # ids of its forum's tags that it has
     members: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Channel:
-    """A channel, thread or category and what stands in it.
+    """A channel, thread or category, with its messages.
 
-    `recipient_id` is set in a direct-message channel only, `thread` in a thread, `parent_id` in a thread and in a
-    channel of a category, `tags` in a forum, `group` in a group's direct messages, which the bot is not in; `guild_id`
-    is None in all direct messages; `nsfw` where it is age-restricted.
+    `recipient_id` is set only in a direct-message channel, `thread` in a thread, `parent_id` in a thread and in a
+    channel of a category, `tags` in a forum, `group` in a group's direct messages, without the bot; `guild_id` is None
+    in all direct messages; `nsfw`: age-restricted.
     """
 
     id: int
@@ -182,16 +182,16 @@ class Channel:
 
     @property
     def pinned(self) -> list[Message]:
-        """What is pinned, the last pinned first."""
+        """The pinned messages, the last pinned first."""
         pinned = [(message.pinned_at, message) for message in self.messages.values() if message.pinned_at is not None]
         return [message for _, message in sorted(pinned, key=lambda pair: pair[0], reverse=True)]
 
 
 @dataclass(slots=True)
 class Guild:
-    """A server. Everybody in the world is in it, with the roles of its own that they were given there.
+    """A server. Everybody in the world is a member, with the roles that they were given there.
 
-    The role of everyone has the guild's id; `bot_role_id` is that of the bot's own.
+    The id of the @everyone role is the guild's; `bot_role_id` is the id of the bot's own role.
     """
 
     id: int
@@ -203,7 +203,7 @@ class Guild:
     bot_is_member: bool = True
 
     def roles_of(self, user_id: int) -> list[Role]:
-        """What a member was given, lowest first; of "@everyone" nothing is said."""
+        """A member's roles, lowest first, without @everyone."""
         own = [self.roles[one] for one in self.member_roles.get(user_id, ())]
         return sorted(own, key=lambda role: role.position)
 
@@ -212,7 +212,7 @@ class Guild:
 class Event:
     """A change, named as Discord's gateway names it. Which fields are set depends on the name; see wire.payload.
 
-    `guild` is set where the change is the guild's, not one channel's.
+    `guild` is set if the change is one of the guild, not of a channel.
     """
 
     name: str

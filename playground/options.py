@@ -1,7 +1,7 @@
-"""What follows a slash command's name: its options and subcommands, checked when registered, and filled in by people.
+"""Options and subcommands of slash commands: checked at registration, and filled in by people.
 
-A command takes plain options, or subcommands and groups of them, never both. One with subcommands cannot be used by
-itself: exactly one of them is chosen, and the chosen one's options stand inside it (Discord: Subcommands).
+A command has plain options, or subcommands and groups of them, never both. One with subcommands cannot be used by
+itself: exactly one of them is chosen, and its options are inside it (Discord: Subcommands).
 """
 
 import re
@@ -25,7 +25,7 @@ _MAX_CHOICE = 100  # characters of a choice's name, and of a value that is text
 
 
 def check(form: Form, path: str, part: Wire, may_hold: frozenset[int] = _ANY) -> None:
-    """Notes what is wrong with a slash command, or with an option of one; `may_hold` are the types of its options."""
+    """Notes the errors of a slash command or option in the form. `may_hold`: the types that its options may have."""
     name, description = part.get("name"), part.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.lower():
         form.wrong(f"{path}.name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
@@ -80,7 +80,7 @@ def _check_choice_list(form: Form, path: str, kind: int, choices: Any) -> None:
 
 
 def checked_choices(option: Wire, choices: Any) -> list[Wire]:
-    """What the bot suggests for an option that is being typed. ApiError 50035 for what Discord refuses."""
+    """The choices of an autocomplete response. ApiError 50035 for choices that Discord refuses."""
     form = Form()
     _check_choice_list(form, "data.choices", option["type"], choices)
     form.check()
@@ -88,7 +88,7 @@ def checked_choices(option: Wire, choices: Any) -> list[Wire]:
 
 
 def _check_side_by_side(form: Form, path: str, options: list[Any]) -> None:
-    """What holds between the options of one part."""
+    """Checks the options of one command or subcommand against each other."""
     known = [one if isinstance(one, dict) else {} for one in options]
     for number, (before, option) in enumerate(pairwise(known), start=1):
         at = f"{path}.{number}"
@@ -103,13 +103,13 @@ def _check_side_by_side(form: Form, path: str, options: list[Any]) -> None:
 
 
 def _nests(option: Wire) -> bool:
-    return option.get("type") in tuple(_NESTING)  # a tuple, for what is sent as a type may be unhashable
+    return option.get("type") in tuple(_NESTING)  # a tuple, since a type that a bot sends may be unhashable
 
 
 def filled(known: list[Wire], given: Mapping[str, Any]) -> list[Wire]:
-    """A person's {name: value} as the options of an interaction; a subcommand's value is again such a mapping.
+    """The options of an interaction, from {name: value}; the value of a subcommand is again such a mapping.
 
-    ApiError 50035 for an unknown option, a missing one, a value of the wrong type, or not exactly one subcommand.
+    ApiError 50035 for an unknown or missing option, a value of the wrong type, or not exactly one subcommand.
     """
     by_name = {option["name"]: option for option in known}
     for name in given:
@@ -142,7 +142,7 @@ def _fits(kind: int, value: Any) -> bool:
 
 
 def _in_bounds(option: Wire, value: Any) -> bool:
-    """Whether a text is as long, or a number as large, as the option says."""
+    """Whether a text's length or a number is within the option's limits."""
     kind = option["type"]
     size, unit = (len(value), "length") if kind == 3 else (value, "value")
     least, most = option.get(f"min_{unit}"), option.get(f"max_{unit}")
@@ -150,9 +150,9 @@ def _in_bounds(option: Wire, value: Any) -> bool:
 
 
 def typed(known: list[Wire], given: Mapping[str, Any], name: str) -> list[Wire]:
-    """The options of an interaction that asks what to suggest for the option `name`, as far as it is typed.
+    """The options of an autocomplete interaction for the option `name`.
 
-    ApiError 50035 where there is no such option, or the bot suggests nothing for it.
+    ApiError 50035 if there is no such option, or it has no autocomplete.
     """
     found = []
     for option in known:
@@ -173,7 +173,7 @@ def typed(known: list[Wire], given: Mapping[str, Any], name: str) -> list[Wire]:
 
 
 def focused(options: list[Wire]) -> Wire:
-    """The option that is being typed; ApiError 50035 for none."""
+    """The option that is being typed. ApiError 50035: there is none."""
     for option in options:
         if option.get("focused"):
             return option
@@ -183,7 +183,7 @@ def focused(options: list[Wire]) -> Wire:
 
 
 def chosen(data: Wire) -> list[str]:
-    """The names of a used command and of what was chosen in it: ["offers", "on"]."""
+    """The names of a used command and its chosen subcommands: ["offers", "on"]."""
     names = [data["name"]]
     options = data.get("options", [])
     while options and options[0]["type"] in _NESTING:
@@ -193,7 +193,7 @@ def chosen(data: Wire) -> list[str]:
 
 
 def ids(options: list[Wire], kind: int) -> list[int]:
-    """The ids given in options of a type, those of subcommands too."""
+    """The ids in options of a type, including those of subcommands."""
     found = [int(option["value"]) for option in options if option["type"] == kind]
     for option in options:
         found += ids(option.get("options", []), kind)

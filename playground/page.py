@@ -1,7 +1,7 @@
-"""The chat page's server end: its files, its event stream, and what people do on it.
+"""The server side of the chat page: its files, its event stream, and people's actions.
 
-The page acts for people without a password. So that no other site in the browser can do the same, requests for foreign
-hosts (DNS rebinding) or from foreign origins are refused, by `guard`, on the whole port.
+The page acts for people without a password. So that no other site in the browser can do the same, `guard` refuses
+requests for foreign hosts (DNS rebinding) or from foreign origins, on the whole port.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _FILES = Path(__file__).parent / "page"
 _MAX_QUEUED = 5_000  # frames waiting for a page that does not read
 _MAX_ANNOTATIONS = 5_000
-_SHOWN = 200  # messages per channel that a page is given at first
+_SHOWN = 200  # messages per channel that a page gets at first
 _INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _ACTIVE = ("html", "xml", "javascript")
 _UNKNOWN = "application/octet-stream"
@@ -65,14 +65,14 @@ def _is_ours(asked: str, bound: str) -> bool:
         if name in ("localhost", bound):
             return True
         address = ipaddress.ip_address(name)
-    except ValueError:  # neither a host nor an address
+    except ValueError:  # neither a host name nor an address
         return False
-    # Told to listen everywhere, any literal address will do: rebinding needs a name.
+    # Listening on all interfaces, any literal address is accepted: rebinding needs a name.
     return address.is_loopback or bound in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class Page:
-    """Serves the page, feeds the open ones, and keeps the notes beside the messages."""
+    """Serves the page, sends events to open ones, and keeps the annotations of messages."""
 
     def __init__(self, people: People, gateway: Gateway, stage: Stage) -> None:
         self._people = people
@@ -133,7 +133,7 @@ class Page:
         file = self._world.files.get(int(file_id)) if file_id.isdecimal() else None
         if file is None:
             raise web.HTTPNotFound
-        inline = file.content_type in _INLINE  # anything else could be a page that acts as ours
+        inline = file.content_type in _INLINE  # anything else could be a page with scripts
         headers = _HEADERS | {"Content-Disposition": "inline" if inline else "attachment"}
         headers |= {"Content-Security-Policy": "sandbox; default-src 'none'"}
         active = any(kind in file.content_type for kind in _ACTIVE)
@@ -141,7 +141,7 @@ class Page:
         return web.Response(body=file.data, headers=headers)
 
     async def _authorize(self, request: web.Request) -> web.StreamResponse:
-        """Lets the bot in by the link that Discord would ask about, and shows the page."""
+        """The invitation link: adds the bot without asking, and shows the page."""
         if request.query.get("client_id") != str(self._world.bot.id):
             raise web.HTTPNotFound
         self._people.invite_bot()
@@ -171,7 +171,7 @@ class Page:
             feed.put_nowait(None)
 
     def _snapshot(self) -> Wire:
-        """The first guild and the direct messages, as the page needs them."""
+        """The first guild and the direct messages, in the form of the page."""
         world, bot = self._world, self._world.bot
         for person in world.people:
             world.open_dm(person.id)
@@ -244,17 +244,17 @@ class Page:
         }
 
     def _playing(self, channel: Channel) -> str | None:
-        """The title of the scene that is being played there."""
+        """Title of the scene that is played there; None: none."""
         scene = self._stage.playing(channel.id)
         return scene.title if scene else None
 
     def _commands(self) -> list[Wire]:
-        """With the permissions that each needs: the page hides those that a person may not use, as Discord does."""
+        """The commands with the permissions that each needs, so that the page can hide them as Discord does."""
         shown = self._people.commands.all() if self._world.guild.bot_is_member else []
         return [command | {"needed": str(needed(command))} for command in shown]
 
     def publish(self, event: Event) -> None:
-        """Tell the open pages."""
+        """Send an event to the open pages."""
         guild = self._world.guild_of(event.channel) if event.channel else event.guild
         if self._feeds and guild in (None, self._world.guild) and (frame := self._frame(event)) is not None:
             self._send(frame)
@@ -265,7 +265,7 @@ class Page:
             if feed.qsize() < _MAX_QUEUED:
                 feed.put_nowait(data)
             else:
-                feed.put_nowait(None)  # it reads the world anew when it reconnects
+                feed.put_nowait(None)  # closes it; it gets a new snapshot when it reconnects
 
     def _frame(self, event: Event) -> Wire | None:
         match event.name:
@@ -303,7 +303,7 @@ class Page:
         return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)
 
     def _private_frame(self, event: Event) -> Wire | None:
-        """What one person alone sees."""
+        """The frame of an event that only one person sees."""
         place = {"user_id": str(event.user_id), "channel_id": str(event.channel.id if event.channel else None)}
         match event.name:
             case "EPHEMERAL" if event.message:
@@ -315,7 +315,7 @@ class Page:
         return None
 
     def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
-        """Note beside a message what the bot decided on it; `text` is a line for people."""
+        """Show the bot's decision beside a message. `text`: a line for people."""
         note: Wire = {"respond": respond, "reason": reason, "text": text}
         self._annotations[message_id] = note
         if len(self._annotations) > _MAX_ANNOTATIONS:
@@ -399,7 +399,7 @@ def _acting(act: Callable[[web.Request, Wire], Any], world: World) -> Handler:
 
 
 def _sentence(error: ApiError, world: World) -> str:
-    """A form error names its first field; the page shows one sentence."""
+    """The error as one sentence for the page. Of a form error the first field is named."""
     if error.code == errors.too_large().code:
         return f"That is too large: a file may have {world.upload_limit >> 20} MB at most."
     found, path = error.errors or {}, []

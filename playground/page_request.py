@@ -1,4 +1,4 @@
-"""What a request of the page asks for: its body, and the fields in it. ApiError for what is missing or malformed."""
+"""Parses the page's requests: the body and its fields. ApiError for missing or malformed ones."""
 
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ _MAX_BODY = 64 * 1024
 
 
 async def read(request: web.Request, upload_limit: int) -> Wire:
-    """The JSON body over the query, and under "files" what was uploaded with it."""
+    """The query, updated with the JSON body; the uploads are under "files"."""
     given: Wire = dict(request.query)
     if request.content_type.startswith("multipart/"):
         payload, files = await body.read(request, MOST_FILES * upload_limit)
@@ -40,7 +40,7 @@ def identity(given: Wire, name: str) -> int:
 
 
 def field(given: Wire, name: str, kind: type[T], default: T | None = None) -> T:
-    """A field of this type; where it may be left out, with its default."""
+    """A field of this type. default: None: the field is required."""
     value = given.get(name)
     if value is None and default is not None:
         return default
@@ -50,7 +50,7 @@ def field(given: Wire, name: str, kind: type[T], default: T | None = None) -> T:
 
 
 def texts(given: Wire, name: str) -> list[str]:
-    """A list of strings, empty where it is left out."""
+    """A list of strings; empty if left out."""
     values: list[Any] = field(given, name, list, [])
     if not all(isinstance(value, str) for value in values):
         raise wrong(name)
@@ -62,7 +62,7 @@ def wrong(name: str) -> ApiError:
 
 
 def speaker(world: World, given: Wire) -> User:
-    """Whom a request speaks as: a person or another bot; never the bot itself."""
+    """The user as whom a request acts: a person or another bot, never the bot itself."""
     user = world.user(identity(given, "author_id"))
     if user.id == world.bot.id:
         raise errors.unknown_user()

@@ -1,4 +1,4 @@
-"""What people do on the page with threads, forum posts and other bots."""
+"""The page's requests about threads, forum posts and other bots."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ MAX_NAME = 100
 
 
 class PageThreads:
-    """Answers the page's requests with the permissions of whoever is spoken as."""
+    """Handles these requests with the permissions of the user who acts."""
 
     def __init__(self, people: People) -> None:
         self._people = people

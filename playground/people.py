@@ -1,4 +1,4 @@
-"""The people's side of the playground: what they post, edit, click and see. Tests and the page act through it."""
+"""The people's side of the playground: what they post, edit, click and see. Tests and the page use it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ _SNAPSHOT_FIELDS = (
 
 
 class People:
-    """Everything takes effect at once. Ids are ints. ApiError for what cannot be, as for a bot."""
+    """Actions of people, which take effect at once. Ids are ints. ApiError as for a bot's requests."""
 
     def __init__(self, world: World, posting: Posting, commands: Commands, interactions: Interactions) -> None:
         self.world = world
@@ -54,7 +54,7 @@ class People:
 
     @property
     def guild_id(self) -> int:
-        """Of the first guild."""
+        """Id of the first guild."""
         return self.world.guild.id
 
     @property
@@ -62,20 +62,20 @@ class People:
         return self.world.guild.bot_role_id
 
     def channel(self, name: str, guild_id: int | None = None) -> int:
-        """A channel or thread of the first guild, or of this; KeyError for none."""
+        """Id of a channel or thread by name, by default of the first guild. KeyError: there is none."""
         guild = self.world.guilds[guild_id or self.guild_id]
         return _named(name, (*guild.channels.values(), *self.world.threads_in(guild)))
 
     def person(self, name: str) -> int:
-        """KeyError for none."""
+        """Id of a person by name. KeyError: there is none."""
         return _named(name, self.world.people)
 
     def role(self, name: str) -> int:
-        """KeyError for none."""
+        """Id of a role of the first guild by name. KeyError: there is none."""
         return _named(name, self.world.guild.roles.values())
 
     def add_guild(self, name: str, channels: Iterable[str] = ("general",)) -> int:
-        """Add a guild with channels, which the bot joins. All the people are in it."""
+        """Add a guild with channels. The bot and all people are in it."""
         guild = self.world.add_guild(name)
         for channel in channels:
             self.world.add_channel(channel, guild=guild)
@@ -84,14 +84,14 @@ class People:
     def add_role(
         self, name: str, *permission_names: str, members: Iterable[int] = (), mentionable: bool = False
     ) -> int:
-        """Add a role with permissions (discord.py's names) beside everyone's, and give it to these people."""
+        """Add a role with further permissions (discord.py's names), and give it to these people."""
         role = self.world.add_role(name, permissions.bits(permission_names), mentionable=mentionable)
         for user_id in members:
             self.give_role(user_id, role.id)
         return role.id
 
     def change_role(self, role_id: int, name: str, *names: str) -> None:
-        """Set a role's name and permissions (discord.py's `names`); that of everyone has the guild's id."""
+        """Set a role's name and permissions (discord.py's `names`). The id of the @everyone role is the guild's."""
         self.world.change_role(role_id, name=name, permissions=permissions.bits(names))
 
     def delete_role(self, role_id: int) -> None:
@@ -114,9 +114,9 @@ class People:
         category: int | None = None,
         guild_id: int | None = None,
     ) -> int:
-        """Add a channel to the first guild or this, in a category where that is given.
+        """Add a channel to a guild, by default the first; `category`: id of its category, if any.
 
-        `tags` are the names of those of a forum's posts.
+        `tags` are the names of a forum's tags.
         """
         made: list[Wire] = [
             {"id": str(self.world.next_id()), "name": tag, "moderated": False, "emoji_id": None, "emoji_name": None}
@@ -131,11 +131,11 @@ class People:
         return self.world.add_channel(name, type=CATEGORY).id
 
     def move_channel(self, channel_id: int, category: int | None) -> None:
-        """Move a channel into a category, or out of all; what it allows and denies stays."""
+        """Move a channel into a category, or, with None, out of it. Its overwrites stay."""
         self.world.change_channel(self.world.channel(channel_id), parent_id=category)
 
     def restrict_channel(self, channel_id: int) -> None:
-        """Make a channel, with its threads, age-restricted."""
+        """Make a channel and its threads age-restricted."""
         self.world.change_channel(self.world.channel(channel_id), nsfw=True)
 
     def rename_channel(self, channel_id: int, name: str) -> None:
@@ -149,19 +149,19 @@ class People:
         return self.world.add_person(name).id
 
     def add_bot(self, name: str) -> int:
-        """Let another bot into the guilds; its id is an author for `post`."""
+        """Add another bot to the guilds. Its id can be an author in `post`."""
         return self.world.add_bot(name).id
 
     def add_webhook(self, name: str) -> int:
-        """Make a webhook; its id is an author for `post`."""
+        """Add a webhook. Its id can be an author in `post`."""
         return self.world.add_webhook(name).id
 
     def remove_bot(self, guild_id: int | None = None) -> None:
-        """Remove the bot from the first guild, or from this."""
+        """Remove the bot from a guild, by default the first."""
         self.world.let_bot_in(self.world.guilds[guild_id or self.guild_id], False)
 
     def invite_bot(self, guild_id: int | None = None) -> None:
-        """Let it in again."""
+        """Add the bot to a guild again, by default the first."""
         self.world.let_bot_in(self.world.guilds[guild_id or self.guild_id], True)
 
     def dm(self, person_id: int) -> int:
@@ -169,24 +169,24 @@ class People:
         return self.world.open_dm(person_id).id
 
     def block(self, person_id: int, blocking: bool = True) -> None:
-        """Have a person take no direct messages of the bot any more, or again."""
+        """Block or unblock the bot's direct messages to a person."""
         (self.world.blocking.add if blocking else self.world.blocking.discard)(self.world.user(person_id).id)
 
     def install(self, person_id: int, installed: bool = True) -> None:
-        """Have a person install the bot's application for themselves, or remove it."""
+        """Install the bot's application for a person, or remove it."""
         (self.world.installed.add if installed else self.world.installed.discard)(self.world.user(person_id).id)
         self.world.emit(Event(name="COMMANDS"))
 
     def group(self, name: str, *person_ids: int) -> int:
-        """A group's direct messages, which the bot is not in."""
+        """Add the direct messages of a group without the bot."""
         return self.world.add_elsewhere(name, person_ids).id
 
     def foreign_channel(self, name: str) -> int:
-        """A channel of a server that the bot is not in, and all the people are."""
+        """Add a channel of a server without the bot; all people are in it."""
         return self.world.add_elsewhere(name).id
 
     def messages(self, channel_id: int) -> list[Message]:
-        """What stands in the channel now, oldest first."""
+        """The channel's messages, oldest first."""
         return list(self.world.channel(channel_id).messages.values())
 
     # Threads
@@ -201,7 +201,7 @@ class People:
         private: bool = False,
         members: Iterable[int] = (),
     ) -> int:
-        """Open a thread, at `message` where that is given; `members` are who is added to it."""
+        """Start a thread, from `message` if that is given. `members`: ids of people to add."""
         channel, author = self.world.channel(channel_id), self.world.user(author_id)
         kinds = THREAD_KINDS.get(channel.type, ())
         kind = PRIVATE_THREAD if private else next(iter(kinds), None)
@@ -225,7 +225,7 @@ class People:
         tags: Sequence[str] = (),
         attachments: Iterable[File] = (),
     ) -> int:
-        """Post in a forum, and return the thread that this opens; `tags` are the names of its tags."""
+        """Post in a forum, and return the id of its thread. `tags`: names of the forum's tags."""
         forum, author = self.world.channel(forum_id), self.world.user(author_id)
         if forum.type not in THREADS_ONLY:
             raise errors.wrong_channel_type()
@@ -241,17 +241,17 @@ class People:
         return self.world.open_thread(forum, author, title, first=draft, tags=applied).id
 
     def change_thread(self, thread_id: int, actor_id: int | None = None, **changes: Any) -> None:
-        """Set a thread's `name`, `archived`, `locked` or `tags` (ids), as the owner of the guild or as `actor_id`."""
+        """Set a thread's `name`, `archived`, `locked` or `tags` (ids), as `actor_id`, by default the guild's owner."""
         thread, actor = self.world.channel(thread_id), self.world.user(actor_id or self.world.owner_id)
         self.world.change_thread(thread, actor, changes)
 
     def add_to_thread(self, thread_id: int, user_id: int, by: int | None = None) -> None:
-        """Somebody joins a thread, or is added by another, which is said in it."""
+        """Somebody joins a thread, or is added by another, which a system message says."""
         adder = None if by is None else self.world.user(by)
         self.world.join_thread(self.world.channel(thread_id), self.world.user(user_id).id, by=adder)
 
     def leave_thread(self, thread_id: int, user_id: int, by: int | None = None) -> None:
-        """Somebody leaves a thread, or is removed."""
+        """Somebody leaves a thread, or is removed by another."""
         remover = None if by is None else self.world.user(by)
         self.world.leave_thread(self.world.channel(thread_id), self.world.user(user_id).id, by=remover)
 
@@ -274,10 +274,10 @@ class People:
         bot: bool = False,
         type: int = 0,  # noqa: A002 - Discord's word
     ) -> Message:
-        """Post as a person, another bot or a webhook, or under a person's name as one.
+        """Post as a person, another bot or a webhook; `webhook`, `bot`: as one of these under a person's name.
 
-        `reply_to` is the id of a message here, `forward` a message to forward, `snapshot` what a forward of one from
-        elsewhere shows: its content, or Discord's partial message. `type` is Discord's message type.
+        `reply_to`: id of a message here; `forward`: a message to forward; `snapshot`: for a forward from elsewhere, the
+        content it shows, or Discord's partial message. `type`: Discord's message type.
         """
         channel = self.world.channel(channel_id)
         webhook = webhook or author_id in self.world.webhooks
@@ -314,7 +314,7 @@ class People:
         return {name: whole[name] for name in _SNAPSHOT_FIELDS if name in whole}
 
     def edit(self, message: Message, content: str, *, author_id: int | None = None) -> Message:
-        """Change a message's content; `author_id` (who edits) must be its author's."""
+        """Change a message's content. `author_id`: who edits, which must be its author; None: not checked."""
         self._check_author(message, author_id)
         if not _content(content) and not message.attachments:
             raise errors.empty_message()
@@ -347,11 +347,11 @@ class People:
         options: Mapping[str, Any] | None = None,
         target_id: int | None = None,
     ) -> Interaction:
-        """Use a command, by its name or id. `target_id` is the message or person of a context-menu command.
+        """Use a command, by its name or id. `target_id`: the message or person of a context-menu command.
 
-        `options` are {name: value}; a subcommand is chosen by its name, `{"on": {}}`, and its own options stand inside.
-        ApiError 50013 where the person lacks the command's default_member_permissions in that channel, 10063 where the
-        command is not there for them.
+        `options` are {name: value}; a subcommand is chosen by its name, `{"on": {}}`, with its own options inside.
+        ApiError 50013: the person lacks the command's default_member_permissions in that channel; 10063: the command is
+        not available there.
         """
         found = self.commands.find(name, self.world.channel(channel_id).guild_id)
         return self.interactions.use(channel_id, author_id, found, options or {}, target_id)
@@ -359,40 +359,43 @@ class People:
     def autocomplete(
         self, channel_id: int, author_id: int, name: str, options: Mapping[str, Any], focused: str
     ) -> Interaction:
-        """Type the option `focused` of a command, and see what the bot suggests: `suggested` of the interaction.
+        """Type the option `focused` of a command. The bot's suggestions are in `suggested` of the interaction.
 
-        `options` as for `command`, with what is typed so far in the place of the value.
+        `options` as in `command`, with the text typed so far as the value.
         """
         found = self.commands.find(name, self.world.channel(channel_id).guild_id)
         return self.interactions.autocomplete(channel_id, author_id, found, options, focused)
 
     def click(self, message: Message | int, author_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
-        """Press a button, or choose values in a menu, also of a message that only this person sees.
+        """Press a button, or choose values in a menu, also of an ephemeral message of this person.
 
-        The values of a menu of people, roles or channels are their ids.
+        In a menu of people, roles or channels the values are ids.
         """
         message_id = message if isinstance(message, int) else message.id
         found = self.interactions.ephemeral(message_id, author_id) or self.world.find_message(message_id)
         return self.interactions.click(found, author_id, custom_id, values)
 
     def submit(self, opener: Interaction, values: Mapping[str, Any]) -> Interaction:
-        """Send the form that the bot showed, with what is written and chosen in it, {custom_id: value}.
+        """Submit the form that the bot showed, with {custom_id: value}.
 
-        A value is a text, a list of a menu's values or ids, a radio button's value, or whether a box is checked; what
-        is left out stays as the form shows it.
+        A value is a text, a list of a menu's values or ids, a radio button's value, or whether a box is checked. Inputs
+        left out keep their shown values.
         """
         return self.interactions.submit(opener, values)
 
     # Permissions
 
     def deny(self, channel_id: int, *names: str, member: int | None = None) -> None:
-        """Take permissions (discord.py's names) in a channel or category from the bot, or another member or role."""
+        """Deny permissions (discord.py's names) in a channel or category to `member`, by default the bot.
+
+        `member`: id of a member or role.
+        """
         self.world.overwrite(channel_id, member or self.bot_id, deny=permissions.bits(names))
 
     def allow(self, channel_id: int, *names: str, member: int | None = None) -> None:
-        """The reverse of deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there.
+        """Allow permissions, as in deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there.
 
-        Without that, and without a role that says so, nobody manages anything but the first person, who owns the guild.
+        Without an overwrite or a role only the first person, who owns the guild, can manage anything.
         """
         self.world.overwrite(channel_id, member or self.bot_id, allow=permissions.bits(names))
 

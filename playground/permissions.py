@@ -1,4 +1,4 @@
-"""Who may do what: Discord's permission bits, and how roles and channel overwrites combine into them."""
+"""Discord's permission bits, and how roles and channel overwrites combine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ BITS: Mapping[str, int] = {
     "send_messages_in_threads": 1 << 38,
     "send_polls": 1 << 49,
     "use_external_apps": 1 << 50,
-    "pin_messages": 1 << 51,  # Discord: split from manage_messages, which grants it no more since 2026-02-23
+    "pin_messages": 1 << 51,  # Discord: no longer part of manage_messages since 2026-02-23
 }
 ALL = (1 << 53) - 1
 
 
 def bits(names: Iterable[str]) -> int:
-    """The permission integer of these names (discord.py's spelling). KeyError for one that is not listed."""
+    """The permission integer of these names (discord.py's spelling). KeyError for an unknown name."""
     total = 0
     for name in names:
         total |= BITS[name]
     return total
 
 
-# What a new guild grants to everyone, as far as it matters here.
+# What a new guild grants to @everyone, of the permissions above.
 _FOR_MANAGERS = {"administrator", "pin_messages", *(name for name in BITS if name.startswith("manage_"))}
 EVERYONE = bits(set(BITS) - _FOR_MANAGERS)
-# The invitation README asks for, and what Discord grants beside it.
+# The permissions that the bot's invitation asks for, and what Discord grants besides.
 INVITED = bits(
     (
         "view_channel",
@@ -55,15 +55,15 @@ INVITED = bits(
         "send_polls",
     )
 )
-# What an application is said to have where its bot is not, or in direct messages.
+# The app_permissions of an interaction where the bot is no member, or in direct messages.
 ELSEWHERE = bits(("attach_files", "embed_links", "mention_everyone"))
-# What two have in their direct messages. Nobody manages anything there, and there are no threads.
+# The permissions in direct messages: nobody manages anything there, and there are no threads.
 DIRECT = EVERYONE & ~bits(one for one in BITS if one.endswith("_threads")) | BITS["pin_messages"]
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What a channel allows and denies to one role or member. `member` tells which of the two `id` is."""
+    """What a channel allows and denies to a role or member. `member`: whether `id` is a member's."""
 
     id: int
     member: bool
@@ -72,7 +72,7 @@ class Overwrite:
 
 
 def together(overwrites: Iterable[Overwrite]) -> Overwrite:
-    """The overwrites of all roles that somebody has, as one: what any of them allows, no other one denies."""
+    """The overwrites of all of somebody's roles as one: what one role allows, another cannot deny."""
     allow = deny = 0
     for overwrite in overwrites:
         allow, deny = allow | overwrite.allow, deny | overwrite.deny
@@ -80,7 +80,7 @@ def together(overwrites: Iterable[Overwrite]) -> Overwrite:
 
 
 def in_channel(base: int, overwrites: Iterable[Overwrite]) -> int:
-    """Apply overwrites, given in Discord's order (everyone, roles, member), to what the roles grant."""
+    """Apply overwrites, in Discord's order (everyone, roles, member), to the permissions of the roles."""
     if base & BITS["administrator"]:
         return ALL
     for overwrite in overwrites:

@@ -1,4 +1,4 @@
-"""The endpoints of pinned messages, by Discord's newer paths and its older ones."""
+"""The endpoints of pinned messages, with Discord's newer paths and its older ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _OLD, _NEW = "/channels/{channel}/pins", "/channels/{channel}/messages/pins"
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What the endpoints work on. `shown` gives a message as this application may see it."""
+    """The endpoints, with the parts that they use. `shown`: a message's JSON as the bot may see it."""
 
     world: World
     posting: Posting

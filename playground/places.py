@@ -1,4 +1,4 @@
-"""Where and who: the playground's guilds with their channels and roles, its people and uploads."""
+"""The playground's guilds with their channels and roles, its people, and uploads."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -21,19 +21,19 @@ from playground.model import (
     Wire,
 )
 
-_EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
+_EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the start of 2015
 _MAX_FILES = 100
 _COLORS = ("#e67e22", "#3498db", "#9b59b6", "#1abc9c", "#e91e63", "#f1c40f", "#2ecc71", "#e74c3c")
 _BOT_COLOR = "#5865f2"
 
 
 class Places:
-    """The guilds, the first of which is `guild`, their channels, and the bot and the people in them."""
+    """Guilds, their channels, and the bot and people in them. `guild` is the first guild."""
 
     def __init__(
         self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock, history: int = 5_000
     ) -> None:
-        """history: how many messages a channel keeps."""
+        """history: number of messages that a channel keeps."""
         self._now = now
         self.history = history
         self._last_id = 0
@@ -41,16 +41,16 @@ class Places:
         self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
         self.interactions_endpoint_url: str | None = None  # of the bot's application
         self.created = now()
-        self.owner_id = self.bot.id  # until there is a person; the first one owns the guilds
+        self.owner_id = self.bot.id  # until the first person is added, who owns the guilds
         self.users: dict[int, User] = {self.bot.id: self.bot}
         self.guild = self._new_guild(self.next_id(), "Playground")
         self.guilds: dict[int, Guild] = {self.guild.id: self.guild}
         self.channels: dict[int, Channel] = {}  # of all guilds
         self.threads: dict[int, Channel] = {}
         self.dms: dict[int, Channel] = {}
-        self.elsewhere: dict[int, Channel] = {}  # where the bot is not: groups, other servers
-        self.blocking: set[int] = set()  # who takes no direct messages of the bot
-        self.installed: set[int] = set()  # who installed the bot's application for themselves
+        self.elsewhere: dict[int, Channel] = {}  # channels without the bot: of groups, of other servers
+        self.blocking: set[int] = set()  # ids of people who block the bot's direct messages
+        self.installed: set[int] = set()  # ids of people who installed the bot's application
         self.files: OrderedDict[int, File] = OrderedDict()
         self.upload_limit = uploads.LIMIT
         self.webhooks: dict[int, User] = {}
@@ -62,7 +62,7 @@ class Places:
     # Ids, listeners, look-ups
 
     def next_id(self) -> int:
-        """A new snowflake, always above the last one."""
+        """A new snowflake, always greater than the last one."""
         milliseconds = int(self._now() * 1000) - _EPOCH_MS
         self._last_id = max(self._last_id + 1, milliseconds << 22)
         return self._last_id
@@ -75,7 +75,7 @@ class Places:
             listener(event)
 
     def channel(self, channel_id: int) -> Channel:
-        """ApiError 10003 for none."""
+        """A channel, thread or direct-message channel. ApiError 10003: there is none."""
         for channels in self._every_channel:
             if channel_id in channels:
                 return channels[channel_id]
@@ -86,7 +86,7 @@ class Places:
         return self.channels, self.threads, self.dms, self.elsewhere
 
     def category(self, category_id: int | None) -> Channel | None:
-        """The category of this id, None for None; ApiError 50035 for another channel."""
+        """The category with this id; None for None. ApiError 50035: the channel is no category."""
         if category_id is None:
             return None
         found = self.channel(category_id)
@@ -95,18 +95,18 @@ class Places:
         return found
 
     def guild_of(self, channel: Channel) -> Guild | None:
-        """None for direct messages and for where the bot is not."""
+        """The channel's guild. None: direct messages, or a server without the bot."""
         return self.guilds.get(channel.guild_id or 0)
 
     def guild_with(self, role_id: int) -> Guild:
-        """The guild that has this role; ApiError 10011 for none."""
+        """The guild that has this role. ApiError 10011: there is none."""
         for guild in self.guilds.values():
             if role_id in guild.roles:
                 return guild
         raise errors.unknown_role()
 
     def role(self, role_id: int) -> Role:
-        """ApiError 10011 for none."""
+        """A role of any guild. ApiError 10011: there is none."""
         return self.guild_with(role_id).roles[role_id]
 
     @property
@@ -115,43 +115,43 @@ class Places:
         return any(guild.bot_is_member for guild in self.guilds.values())
 
     def bot_shares(self, channel: Channel) -> bool:
-        """Whether the bot is in the channel's guild; for its direct messages, in any."""
+        """Whether the bot is in the channel's guild; for its direct messages, in any guild."""
         if channel.guild_id is None:
             return self.bot_is_member and channel.id not in self.elsewhere
         guild = self.guild_of(channel)
         return guild is not None and guild.bot_is_member
 
     def user(self, user_id: int) -> User:
-        """ApiError 10013 for none."""
+        """A person or bot. ApiError 10013: there is none."""
         try:
             return self.users[user_id]
         except KeyError:
             raise errors.unknown_user() from None
 
     def message(self, channel_id: int, message_id: int) -> Message:
-        """ApiError 10003 or 10008 for none."""
+        """A message of a channel. ApiError 10003: no such channel; 10008: no such message."""
         try:
             return self.channel(channel_id).messages[message_id]
         except KeyError:
             raise errors.unknown_message() from None
 
     def find_message(self, message_id: int) -> Message:
-        """A message by its id alone; ApiError 10008 for none."""
+        """A message by its id alone. ApiError 10008: there is none."""
         for channel in (channel for channels in self._every_channel for channel in channels.values()):
             if message_id in channel.messages:
                 return channel.messages[message_id]
         raise errors.unknown_message()
 
     def threads_in(self, guild: Guild) -> list[Channel]:
-        """Oldest first."""
+        """The threads of a guild, oldest first."""
         return [one for one in self.threads.values() if one.guild_id == guild.id]
 
     def threads_of(self, parent: Channel) -> list[Channel]:
-        """Oldest first."""
+        """The threads of a channel, oldest first."""
         return [one for one in self.threads.values() if one.parent_id == parent.id]
 
     def channels_of(self, category: Channel) -> list[Channel]:
-        """Oldest first."""
+        """The channels of a category, oldest first."""
         guild = self.guild_of(category)
         return [one for one in guild.channels.values() if one.parent_id == category.id] if guild else []
 
@@ -168,7 +168,7 @@ class Places:
         return Guild(guild_id, name, own.id, roles, {self.bot.id: frozenset({own.id})})
 
     def add_guild(self, name: str) -> Guild:
-        """Add a guild, which the bot joins. Shards go by the milliseconds of its id: each is a millisecond older."""
+        """Add a guild, which the bot joins. Its id is a millisecond older than the last, so that shards alternate."""
         guild = self._new_guild(self.guild.id - (len(self.guilds) << 22), name)
         self.guilds[guild.id] = guild
         self.emit(Event(name="GUILD_CREATE", guild=guild))
@@ -184,14 +184,14 @@ class Places:
         return user
 
     def add_bot(self, name: str) -> User:
-        """Let another bot into the guilds."""
+        """Add another bot to the guilds."""
         bot = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
         self.users[bot.id] = bot
         self.emit(Event(name="PEOPLE"))
         return bot
 
     def add_webhook(self, name: str) -> User:
-        """A webhook is an author, but no member."""
+        """Add a webhook, which can be an author, but is no member."""
         webhook = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
         self.webhooks[webhook.id] = webhook
         return webhook
@@ -207,7 +207,7 @@ class Places:
         category_id: int | None = None,
         guild: Guild | None = None,
     ) -> Channel:
-        """Add a channel or category, in the first guild or this. In a category it begins with that's overwrites."""
+        """Add a channel or category to a guild, by default the first. It gets the overwrites of its category."""
         category, guild = self.category(category_id), guild or self.guild
         channel = Channel(
             self.next_id(),
@@ -226,7 +226,7 @@ class Places:
         return channel
 
     def change_channel(self, channel: Channel, **changes: Any) -> None:
-        """Set fields of a channel, as `name` or `parent_id`, which moves it. Its overwrites stay as they are."""
+        """Set fields of a channel, such as `name`, or `parent_id` to move it. Its overwrites stay."""
         self.category(changes.get("parent_id"))
         for field, value in changes.items():
             setattr(channel, field, value)
@@ -235,7 +235,7 @@ class Places:
     def delete_channel(self, channel: Channel) -> None:
         """Delete a channel with its threads, a category without its channels, or a thread.
 
-        Of the threads of a deleted channel Discord says nothing.
+        As in Discord, the threads of a deleted channel get no event.
         """
         if self.channels.pop(channel.id, None) is not None and (guild := self.guild_of(channel)):
             del guild.channels[channel.id]
@@ -247,13 +247,13 @@ class Places:
         self.emit(Event(name="THREAD_DELETE" if is_thread else "CHANNEL_DELETE", channel=channel))
 
     def let_bot_in(self, guild: Guild, is_member: bool) -> None:
-        """Has the bot join a guild or leave it. What it said stays."""
+        """Makes the bot join or leave a guild. Its messages stay."""
         if is_member != guild.bot_is_member:
             guild.bot_is_member = is_member
             self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE", guild=guild))
 
     def open_dm(self, user_id: int) -> Channel:
-        """The bot's direct-message channel with a person, made when there is none yet."""
+        """The bot's direct-message channel with a person; creates it if there is none yet."""
         user = self.user(user_id)
         for channel in self.dms.values():
             if channel.recipient_id == user.id:
@@ -263,7 +263,7 @@ class Places:
         return channel
 
     def add_elsewhere(self, name: str, group: Iterable[int] = ()) -> Channel:
-        """A group's direct messages, or, without a group, a channel of a server that the bot is not in."""
+        """Add the direct messages of a group, or, without a group, a channel of a server without the bot."""
         members = tuple(self.user(one).id for one in group)
         guild_id = None if members else self.next_id()
         kind = GROUP_DM if members else TEXT
@@ -272,7 +272,7 @@ class Places:
         return channel
 
     def keep_file(self, file: File) -> int:
-        """Keeps an upload (the last 100 of them) and returns its id; ApiError 40005 for one over `upload_limit`."""
+        """Keeps an upload, of the last 100, and returns its id. ApiError 40005: larger than `upload_limit`."""
         if len(file.data) > self.upload_limit:
             raise errors.too_large()
         file_id = self.next_id()

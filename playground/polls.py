@@ -1,4 +1,4 @@
-"""Polls, checked against Discord's limits and worded as Discord words them (Discord: poll resource). Nobody votes."""
+"""Polls: checked against Discord's limits, and as Discord's JSON (Discord: poll resource). Nobody votes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _DEFAULT_LAYOUT = 1
 
 
 def check_poll(form: Form, value: Any) -> Wire | None:
-    """The poll that a message body asks for, with its defaults: question and answers as texts, duration in hours."""
+    """The poll in a message body, with defaults: question and answers as texts, duration in hours. None: no poll."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -46,7 +46,7 @@ def _text(form: Form, path: str, media: Any, most: int) -> str:
 
 
 def poll_object(poll: Wire, expiry: str) -> Wire:
-    """Discord's poll object. poll: as check_poll gives it; expiry: when it ends, as Discord writes times."""
+    """Discord's poll object. poll: as check_poll returns it; expiry: its end, in Discord's time format."""
     return {
         "question": {"text": poll["question"]},
         "answers": [

@@ -1,4 +1,4 @@
-"""What the bot may post, edit, delete and react to, by Discord's rules: permissions, replies, uploads, nonces."""
+"""The bot's posts, edits, deletions and reactions by Discord's rules: permissions, replies, uploads, nonces."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ _REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be re
 
 
 class Posting:
-    """The bot's side of the channels. `files_url` is where uploads are served."""
+    """The bot's actions in channels. `files_url`: address under which uploads are served."""
 
     def __init__(self, world: World, nonces: Nonces) -> None:
         self.files_url = ""
@@ -37,14 +37,14 @@ class Posting:
         self._nonces = nonces
 
     def guild(self, guild_id: int) -> Guild:
-        """ApiError 50001 where the bot is not in it."""
+        """A guild of the bot. ApiError 50001: the bot is not in it."""
         guild = self._world.guilds.get(guild_id)
         if guild is None or not guild.bot_is_member:
             raise errors.missing_access()
         return guild
 
     def visible(self, channel_id: int, *needed: str) -> Channel:
-        """The channel; ApiError 50001 where the bot cannot see it, 50013 where it lacks a permission."""
+        """A channel. ApiError 50001: the bot cannot see it; 50013: it lacks a needed permission."""
         channel = self._world.channel(channel_id)
         if not self._may(channel, "view_channel"):
             raise errors.missing_access()
@@ -56,13 +56,13 @@ class Posting:
         return self._world.may(channel, self._world.bot.id, *names)
 
     def writable(self, channel_id: int) -> Channel:
-        """The channel; ApiError where the bot may not send messages there."""
+        """A channel in which the bot may send messages, else ApiError."""
         channel = self.visible(channel_id)
         self.check_writable(channel, self._world.bot.id)
         return channel
 
     def check_writable(self, channel: Channel, user_id: int) -> None:
-        """ApiError where a bot or person may not send messages. Sending unarchives a thread, but not a locked one."""
+        """ApiError if a user may not send messages there. Sending unarchives a thread, unless it is locked."""
         if channel.type in (*THREADS_ONLY, CATEGORY):
             raise errors.not_a_text_channel()
         self._check_reachable(channel, user_id)
@@ -74,7 +74,7 @@ class Posting:
             raise errors.thread_archived() if thread.archived else errors.thread_locked()
 
     def _check_reachable(self, channel: Channel, user_id: int) -> None:
-        """ApiError where a direct message does not reach the other."""
+        """ApiError if a direct message cannot be delivered."""
         if channel.recipient_id in self._world.blocking:
             raise errors.blocked()
         shared = self._world.bot_shares(channel) or channel.recipient_id in self._world.installed
@@ -82,7 +82,7 @@ class Posting:
             raise errors.no_mutual_guild()
 
     def changeable(self, channel_id: int, *needed: str) -> Channel:
-        """The channel as from `visible`; ApiError 50083 for an archived thread, in which nothing but deleting goes."""
+        """A channel as `visible`. ApiError 50083: an archived thread, in which messages can only be deleted."""
         channel = self.visible(channel_id, *needed)
         if channel.thread is not None and channel.thread.archived:
             raise errors.thread_archived()
@@ -99,14 +99,14 @@ class Posting:
                 return self._world.message(channel.id, earlier)  # ApiError 10008 if it was deleted since
         reference = self._reference(channel, body.reference) if body.reference is not None else None
         draft = self.draft(channel, body, reference=reference, type=REPLY if reference else 0)
-        draft = replace(draft, flags=draft.flags & ~EPHEMERAL)  # answers to interactions only
+        draft = replace(draft, flags=draft.flags & ~EPHEMERAL)  # for responses to interactions only
         message = self._world.post(channel, self._world.bot, draft)
         if body.nonce is not None:
             self._nonces.note(self._world.bot.id, channel.id, body.nonce, message.id)
         return message
 
     def check_rich(self, channel: Channel, body: Body) -> None:
-        """ApiError 50013 for embeds, files or a poll that the bot may not send there."""
+        """ApiError 50013 if the body has embeds, files or a poll that the bot may not send there."""
         if body.embeds and not self._may(channel, "embed_links"):
             raise errors.missing_permissions()
         if body.files and not self._may(channel, "attach_files"):
@@ -115,7 +115,7 @@ class Posting:
             raise errors.missing_permissions()
 
     def draft(self, channel: Channel, body: Body, **more: Any) -> Draft:
-        """What a checked body becomes in this channel; `more` are further fields of Draft."""
+        """The draft of a checked body. `more`: further fields of Draft."""
         embeds, attachments = _pictured(body.embeds, self.upload(channel.id, body.files))
         return Draft(
             content=body.content,
@@ -162,7 +162,7 @@ class Posting:
         return self._world.edit(message, self.changes(message, body), body.allowed)
 
     def changes(self, message: Message, body: Body) -> Wire:
-        """The fields of a message that a body changes; ApiError 50006 if nothing would be left of it."""
+        """The fields of a message that a body changes. ApiError 50006: the message would be empty."""
         changes: Wire = {
             name: getattr(body, name) for name in ("content", "embeds", "components") if name in body.given
         }
@@ -201,7 +201,7 @@ class Posting:
         self._world.react(self._world.message(channel_id, message_id), user_id, check_emoji(emoji), add=False)
 
     def upload(self, channel_id: int, files: Iterable[File]) -> tuple[Wire, ...]:
-        """Keep the files and return their attachment objects; ApiError for too many, or one that is too large."""
+        """Keep files and return their attachment objects. ApiError if they are too many, or one is too large."""
         files = tuple(files)
         if len(files) > MOST_FILES:
             raise errors.too_many_files(MOST_FILES)
@@ -214,7 +214,7 @@ class Posting:
 
 
 def _pictured(embeds: Sequence[Wire], uploads: Sequence[Wire]) -> tuple[tuple[Wire, ...], tuple[Wire, ...]]:
-    """The embeds with uploaded pictures in place of attachment://name, and the uploads that stand for themselves."""
+    """The embeds, with attachment://name replaced by uploaded pictures, and the uploads that no embed uses."""
     urls = {f"attachment://{one['filename']}": one for one in uploads}
     used, pictured = set(), []
     for embed in embeds:
@@ -234,7 +234,7 @@ def sticker_objects(names: Iterable[str]) -> tuple[Wire, ...]:
 
 
 def check_emoji(emoji: str) -> str:
-    """An emoji as it stands in a path; ApiError 10014 for plain text."""
+    """An emoji in a path. ApiError 10014 for plain text."""
     name, _, emoji_id = emoji.partition(":")
     custom = bool(name) and emoji_id.isdecimal()
     if not custom and (emoji.isascii() or len(emoji) > 16):

@@ -1,6 +1,6 @@
-"""The playground's REST server: how every request of the bot is let in, limited, failed on order, answered, recorded.
+"""The playground's REST server: authentication, rate limits, injected faults and a record of the bot's requests.
 
-What the single endpoints do is in endpoints.py.
+The endpoints themselves are in endpoints.py.
 """
 
 import time
@@ -24,7 +24,7 @@ _MAX_RECORDED = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request that the bot sent. `path` is without /api/v10; `status` is 0 where the line was cut instead."""
+    """A request that the bot sent. `path`: without /api/v10; `status`: 0 if the connection was cut instead."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Call:
-    """A request on its way through: its path's parts, its query, its JSON and its files."""
+    """A request for an endpoint: variables of the path, query, JSON and files."""
 
     match: dict[str, str]
     query: dict[str, str]
@@ -42,7 +42,7 @@ class Call:
     files: tuple[File, ...] = ()
 
     def id(self, name: str) -> int:
-        """A snowflake in the path; ApiError 50035 for anything else."""
+        """A snowflake in the path. ApiError 50035 for anything else."""
         value = snowflake(self.match[name])
         if value is None:
             raise errors.invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not snowflake.")
@@ -54,7 +54,7 @@ Endpoint = Callable[[Call], Any]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An endpoint's place. `limit` names its rate in Limits. `public`: its token is in the path, no header needed."""
+    """An endpoint's route. `limit`: its rate limit, a field of Limits; `public`: needs no token in the header."""
 
     method: str
     path: str
@@ -65,7 +65,7 @@ class Route:
 
 @dataclass(slots=True)
 class Answer:
-    """What goes back: `content` None is 204."""
+    """A response. content: None: status 204; cut: the connection is cut instead."""
 
     status: int = 200
     content: Any = None
@@ -74,7 +74,7 @@ class Answer:
 
 
 class Rest:
-    """Serves the routes under a prefix and remembers what was asked."""
+    """Serves the routes, and records the requests."""
 
     def __init__(
         self, token: str, limiter: Limiter, faults: Faults, changed: Callable[[], None], wall: Clock = time.time
@@ -96,7 +96,7 @@ class Rest:
     async def _not_found(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """aiohttp's own refusals, worded as Discord words them."""
+        """Converts aiohttp's own errors to Discord's."""
         try:
             return await handler(request)
         except web.HTTPRequestEntityTooLarge:
@@ -137,7 +137,7 @@ class Rest:
             return _refusal(error)
         fault = self._faults.take(request.method, _path(request))
         if fault is not None:
-            self._changed()  # a test may wait until it strikes
+            self._changed()  # a test may wait for it
         if fault is not None and not fault.after_effect and (failed := await _fail(fault)):
             return failed
         answer = self._take_effect(route, request, call)
@@ -159,7 +159,7 @@ class Rest:
             return answer
 
     def _limited(self, route: Route, call: Call, headers: dict[str, str]) -> Answer | None:
-        """Counts the request. What its bucket says goes into `headers`; an Answer where it may not pass."""
+        """Counts the request, and adds its bucket's headers to `headers`. Returns a 429, or None if it may pass."""
         everything = None if route.public else self._limiter.take_global()
         if everything is not None and everything.retry_after is not None:
             return _too_many(everything)
@@ -184,7 +184,7 @@ def _too_many(standing: Standing) -> Answer:
 
 
 async def _fail(fault: Fault) -> Answer | None:
-    """Wait as ordered; then the ordered answer, or None to go on."""
+    """Waits if the fault says so; then its response, or None to go on."""
     if fault.delay_event is not None:
         await fault.delay_event.wait()
     if fault.drop:

@@ -1,4 +1,4 @@
-"""The page's "Try it": short scripted talks, posted line by line as the people who say them. The script: scenes.txt."""
+"""The page's "Try it": short scripted conversations, posted line by line. The script is scenes.txt."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,10 @@ from playground.people import People
 from playground.uploads import named_type
 
 FILE = Path(__file__).with_name("scenes.txt")
-BOT = "Parley"  # in the script, whatever the bot's name
+BOT = "Parley"  # the bot's name in the script
 LINE_SECONDS = 2.0
-SETTLED_SECONDS = 1.5  # an answer that did not change for so long is whole
-ANSWER_SECONDS = 15.0  # then the scene goes on without one
+SETTLED_SECONDS = 1.5  # an answer is complete if it has not changed for that long
+ANSWER_SECONDS = 15.0  # then the scene goes on without an answer
 AT = re.compile(r"@(\w+)")
 STEP = re.compile(r"\[(?:(?P<answer>answer|begun)|(?P<seconds>\d(?:\.\d)?)s)\]")
 GOING = re.compile(r"\[(?P<kind>thread|post|direct)(?:: (?P<title>.+))?\]")
@@ -37,10 +37,10 @@ class Await(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What somebody says. awaits: what of the bot's comes before it; pause: seconds, after that.
+    """A message of a scene. awaits: what of the bot must come before it; pause: seconds after that.
 
-    goes: where this and what follows is said: a (kind, title) of GOING. app: another bot says it. file: a text file's
-    name and content.
+    goes: (kind, title) of GOING if this line and the following ones are posted in another place. app: another bot says
+    it. file: name and content of a text file.
     """
 
     speaker: str
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """look: what there is to see in it."""
+    """A scripted conversation. look: what to look for in it."""
 
     title: str
     look: str = ""
@@ -62,7 +62,7 @@ class Scene:
 
 
 def parse(script: str) -> list[Scene]:
-    """The scenes of a script. Raises ValueError at the first line that is none of its kinds."""
+    """The scenes of a script. Raises ValueError at the first invalid line."""
     scenes: list[Scene] = []
     following = Line("", "")  # what the next line waits for
     for line in filter(None, script.splitlines()):
@@ -104,7 +104,7 @@ class Stage:
 
     @property
     def scenes(self) -> list[Scene]:
-        """Those whose people are all here."""
+        """The scenes whose people all exist."""
         here = {one.name for one in self._world.people}
         return [scene for scene in self._script if here.issuperset(one.speaker for one in scene.lines if not one.app)]
 
@@ -112,7 +112,7 @@ class Stage:
         return self._playing[channel_id][0] if channel_id in self._playing else None
 
     def play(self, channel_id: int, title: str) -> None:
-        """Begins a scene. ApiError for an unknown one, or where one is being played."""
+        """Starts a scene. ApiError for an unknown one, or if one is being played there."""
         channel = self._world.channel(channel_id)
         scene = next((one for one in self.scenes if one.title == title), None)
         if scene is None:
@@ -123,14 +123,14 @@ class Stage:
         self._tell(channel)
 
     def stop(self, channel_id: int) -> None:
-        """Breaks off what is being played in the channel, if anything is."""
+        """Stops the scene that is played in the channel, if any."""
         self._world.channel(channel_id)
         if channel_id in self._playing:
             self._playing[channel_id][1].cancel()
             self._end(channel_id)
 
     def _end(self, channel_id: int) -> None:
-        """Forgets what is played in a channel, also where else it went."""
+        """Ends the scene of a channel, also in the other places to which it moved."""
         ended = self._playing[channel_id]
         for place_id in [one for one, playing in self._playing.items() if playing is ended]:
             del self._playing[place_id]
@@ -138,7 +138,7 @@ class Stage:
                 self._tell(self._world.channel(place_id))
 
     async def close(self) -> None:
-        """Breaks off everything."""
+        """Stops all scenes."""
         tasks = [task for _, task in self._playing.values()]
         while self._playing:
             self.stop(next(iter(self._playing)))
@@ -158,7 +158,7 @@ class Stage:
             await asyncio.sleep(line.pause)
             try:
                 place = self._say(line, speaker_id, place, channel)
-            except ApiError:  # somebody at the page archived, locked or deleted where it is said
+            except ApiError:  # somebody has archived, locked or deleted the place
                 break
         self._end(channel.id)
 
@@ -169,7 +169,7 @@ class Stage:
         return known.get(line.speaker) or self._people.add_bot(line.speaker)
 
     def _say(self, line: Line, speaker_id: int, place: Channel, channel: Channel) -> Channel:
-        """Posts the line, and returns where."""
+        """Posts the line, and returns its channel or thread."""
         text, files = AT.sub(self._mention, line.text), _files(line)
         kind, title = line.goes or ("", "")
         if kind == "post":
@@ -186,14 +186,14 @@ class Stage:
         return place
 
     def _move(self, channel: Channel, place_id: int) -> Channel:
-        """Has the scene of the channel go on elsewhere, and the page follow it."""
+        """Moves the scene of a channel to another place; the page follows it."""
         self._playing[place_id] = self._playing[channel.id]
         place = self._world.channel(place_id)
         self._world.emit(Event(name="SCENE", channel=place, data={"from": str(channel.id)}))
         return place
 
     async def _heard(self, channel: Channel, awaits: Await) -> None:
-        """Waits until the newest message is the bot's, and, where the whole answer is awaited, changes no more."""
+        """Waits until the newest message is the bot's, and, for ANSWER, does not change any more."""
         if awaits is Await.NOTHING:
             return
         await self._changes.wait_for(lambda: (last := _newest(channel)) and last.author.id == self._world.bot.id)

@@ -1,7 +1,7 @@
-"""The playground: a Discord on loopback, for newcomers without a token, for tests, and for load.
+"""The playground: a Discord on loopback, for newcomers without a token, for tests, and for load tests.
 
-`Playground` wires world, gateway, REST and page together on one port, and gives its owner the reins: who is connected,
-what was asked, what shall fail.
+`Playground` connects world, gateway, REST and page on one port. Through it tests see connections and requests, and
+inject faults.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ from playground.world import World
 
 T = TypeVar("T")
 _MAX_REQUEST = 32 * 1024 * 1024
-_STOP_SECONDS = 0.2  # for handlers that an ordered fault still holds back
+_STOP_SECONDS = 0.2  # for handlers that an injected fault still delays
 
 
 class Playground(People):
-    """A guild with channels, people and the bot that logs in with `token`; more guilds by `add_guild`.
+    """A guild with channels, people and the bot that logs in with `token`; `add_guild` adds more guilds.
 
-    `port` 0 is any free one. `message_content` False is an application whose message content intent is switched off.
-    `shards` is how many the bot is told to use, and must; None: told one, it may use as many as it likes.
-    `max_concurrency` is how many of them may IDENTIFY in 5 s; None: told one, it is never too early.
-    `history` is how many messages a channel keeps, `replay` how many events a session keeps for a RESUME.
-    `newest_first` False is a server that gives histories oldest first, as some that are not Discord's do.
-    `clock` is monotonic (limits, nonces, interaction times), `wall` the time of messages; both in seconds.
+    `port`: 0: any free one. `message_content`: whether the application has the message content intent.
+    `shards`: how many the bot must use; None: it is told one, and may use any number.
+    `max_concurrency`: how many of them may IDENTIFY in 5 s; None: the bot is told one, and there is no limit.
+    `history`: number of messages that a channel keeps; `replay`: number of events that a session keeps for RESUME.
+    `newest_first`: False: histories are oldest first, as of some servers other than Discord's.
+    `clock`: monotonic (limits, nonces, interaction times); `wall`: for messages; both in seconds.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Playground(People):
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        token: str = "playground",  # noqa: S107 - no secret: whoever reaches the port may play
+        token: str = "playground",  # noqa: S107 - no secret: the port is open to everybody
         channels: Sequence[str] = ("general", "help", "random"),
         people: Sequence[str] = ("Ada", "Ben", "Chloe"),
         bot_name: str = "Parley",
@@ -93,7 +93,7 @@ class Playground(People):
     # Life
 
     async def start(self) -> None:
-        """Listen. OSError when the port is taken."""
+        """Listen. OSError if the port is taken."""
         app = web.Application(middlewares=[guard(self.host)], client_max_size=_MAX_REQUEST)
         app.router.add_get("/gateway", self._gateway.handle)
         app.router.add_get("/gateway/", self._gateway.handle)
@@ -131,7 +131,7 @@ class Playground(People):
 
     @property
     def url(self) -> str:
-        """The page; also what discord.py's Asset.BASE is to be."""
+        """Address of the page, and the value for discord.py's Asset.BASE."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -161,47 +161,47 @@ class Playground(People):
 
     @property
     def connected_shards(self) -> list[int]:
-        """Those that have a session with a connection, lowest first; one that two processes have stands twice."""
+        """The shards with a connected session, lowest first. A shard that two processes have is listed twice."""
         return sorted(session.shard[0] for session in self.sessions if session.connection)
 
     @property
     def identifies(self) -> tuple[int, int]:
-        """How many IDENTIFYs were taken, and how many refused for coming too early."""
+        """Number of IDENTIFYs that were accepted, and of those refused because they came too early."""
         return self._gateway.identified, self._gateway.refused
 
     async def wait_for(self, predicate: Callable[[], T], timeout: float = 5.0) -> T:  # noqa: ASYNC109 - plain for callers
-        """The predicate's first true value; it is asked now and after every change. TimeoutError after `timeout` s."""
+        """The predicate's first true value. It is called now and after each change. TimeoutError after `timeout` s."""
         async with asyncio.timeout(timeout):
             return await self._changes.wait_for(predicate)
 
     def notify(self) -> None:
-        """Have all who wait ask again, where what they wait for lies outside the playground."""
+        """Call all waiting predicates again, after a change outside of the playground."""
         self._changes.notify()
 
     async def reply_to(self, interaction: Interaction, timeout: float = 5.0) -> Message:  # noqa: ASYNC109 - as above
-        """The bot's answer to an interaction, once it is more than "thinking"."""
+        """Waits for the bot's response to an interaction, beyond "thinking"."""
         answer = await self.wait_for(lambda: interaction.reply, timeout)
         assert answer is not None  # noqa: S101 - wait_for returns true values only
         return answer
 
     async def suggested(self, interaction: Interaction, timeout: float = 5.0) -> list[Wire]:  # noqa: ASYNC109 - as above
-        """What the bot suggests for an option that is being typed, once it has answered."""
+        """Waits for the bot's autocomplete choices."""
         await self.wait_for(lambda: interaction.suggested is not None, timeout)
         return interaction.suggested or []
 
     async def form_of(self, interaction: Interaction, timeout: float = 5.0) -> Wire:  # noqa: ASYNC109 - as above
-        """The form that the bot shows in answer to an interaction, once it does."""
+        """Waits for the form that the bot shows in response to an interaction."""
         form = await self.wait_for(lambda: interaction.form, timeout)
         assert form is not None  # noqa: S101 - wait_for returns true values only
         return form
 
     def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
-        """Note beside a message, on the page, what the bot decided; `text` is one line for people."""
+        """Show the bot's decision beside a message on the page. `text`: one line for people."""
         self._page.annotate(message_id, respond=respond, reason=reason, text=text)
 
-    # Trouble on the gateway
+    # Gateway faults
 
-    # Each strikes every connection, or those of one shard.
+    # Each concerns all connections, or those of one shard.
 
     def reconnect(self, shard_id: int | None = None) -> None:
         """Ask to reconnect (op 7)."""
@@ -216,11 +216,11 @@ class Playground(People):
         self._gateway.disconnect(code, shard_id)
 
     def cut(self, shard_id: int | None = None) -> None:
-        """Drop the TCP line."""
+        """Abort the TCP connections."""
         self._gateway.cut(shard_id)
 
     def withhold_ready(self, shard_id: int, withheld: bool = True) -> None:
-        """Take a shard's IDENTIFYs from now on, and send no READY; or send it again."""
+        """From now on accept a shard's IDENTIFYs without sending READY. withheld=False: send it again."""
         (self._gateway.unready.add if withheld else self._gateway.unready.discard)(shard_id)
 
     def duplicate(self, message: Message) -> None:

@@ -22,19 +22,19 @@ from playground.posting import Posting
 from playground.rest import Call, Route
 from playground.world import AUTO_ARCHIVE_MINUTES, World
 
-MAX_ACTIVE = 1_000  # Discord: in a guild
+MAX_ACTIVE = 1_000  # Discord's limit for a guild
 _MAX_NAME = 100
 _MAX_TAGS = 5
 _MINUTES = (60, 1_440, 4_320, 10_080)
 _CHANNEL, _MEMBERS = "/channels/{channel}", "/channels/{channel}/thread-members"
-# What a thread's owner may set too, and under which name World.change_thread knows it.
+# The fields that a thread's owner may set, too -> their names in World.change_thread.
 _OWN = {"name": "name", "archived": "archived", "auto_archive_duration": "auto_archive_minutes", "applied_tags": "tags"}
 _FIELDS = _OWN | {"locked": "locked", "invitable": "invitable"}
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadEndpoints:
-    """What the endpoints work on."""
+    """The endpoints, with the parts that they use."""
 
     world: World
     posting: Posting
@@ -158,7 +158,7 @@ class ThreadEndpoints:
         return wire.channel_object(self.world, channel)
 
     def _check_may_change(self, channel: Channel, given: Mapping[str, Any]) -> None:
-        """Discord: anybody who may write in a thread may unarchive it, its owner may change it, managers lock it."""
+        """ApiError unless allowed. Discord: who may write may unarchive, the owner may change, managers may lock."""
         thread, bot_id = self.world.thread(channel), self.world.bot.id
         if thread.archived and given.get("archived") is not False:
             raise errors.thread_archived()
@@ -184,7 +184,7 @@ class ThreadEndpoints:
     # Members
 
     def _thread(self, call: Call) -> Channel:
-        """ApiError 50083 for an archived one."""
+        """The thread in the path. ApiError 50083: it is archived."""
         channel = self.posting.changeable(call.id("channel"))
         self.world.thread(channel)
         return channel
@@ -222,7 +222,7 @@ class ThreadEndpoints:
 
     def _members(self, call: Call) -> None:
         self.world.thread(self.posting.visible(call.id("channel")))
-        raise errors.missing_access()  # Discord: for applications with the members intent, which this one has not
+        raise errors.missing_access()  # Discord: needs the members intent, which this application does not have
 
     # Lists
 

@@ -1,4 +1,4 @@
-"""What Discord finds out about an uploaded file by itself: its content type, and the size of a picture."""
+"""What Discord determines of an uploaded file: its content type, and the size of a picture."""
 
 import mimetypes
 import struct
@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from playground.model import File, Wire
 
-LIMIT = 10 * 1024 * 1024  # bytes of a file; Discord: where nobody pays for more
+LIMIT = 10 * 1024 * 1024  # bytes of a file; Discord's limit without Nitro or boosts
 MOST_FILES = 10
 _TYPES = {"log": "text/plain", "toml": "text/plain", "yaml": "text/plain", "yml": "text/plain", "rs": "text/plain"}
 _PNG, _GIF, _JPEG = b"\x89PNG\r\n\x1a\n", b"GIF8", b"\xff\xd8"
-_SIZES_IN_JPEG = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the markers of a frame
+_SIZES_IN_JPEG = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the markers of frames
 
 
 def named_type(file: File) -> File:
-    """The file with the content type that its name tells; what the sender says of it is not asked, as on Discord."""
+    """The file with the content type of its name's extension. As on Discord, the sender's content type is ignored."""
     ending = file.filename.rpartition(".")[2].lower()
     kind = _TYPES.get(ending) or mimetypes.guess_type(f"x.{ending}")[0] or ""
     return replace(file, content_type=kind + (f"; charset={_charset(file.data)}" if kind.startswith("text/") else ""))
@@ -51,7 +51,7 @@ def attachment_object(file_id: int, url: str, file: File) -> Wire:
 
 
 def _picture_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, GIF, JPEG or WebP; None for what is none of them."""
+    """Width and height of a PNG, GIF, JPEG or WebP. None: another format."""
     try:
         if data.startswith(_PNG):
             width, height = struct.unpack(">II", data[16:24])

@@ -1,6 +1,6 @@
 """Discord's JSON for the playground's values: users, members, channels, messages, guild, and gateway payloads.
 
-Ids are ints in the world and strings here.
+Ids are ints in the world, and strings here.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ from playground.world import World
 
 
 def iso(seconds: float) -> str:
-    """Wall-clock seconds as Discord writes times."""
+    """Wall-clock seconds in Discord's time format."""
     return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()
 
 
@@ -77,7 +77,7 @@ def _thread_payload(world: World, event: Event, channel: Channel) -> Wire:
 
 
 def _guild_payload(world: World, event: Event, guild: Guild) -> Wire:
-    """Without `unavailable`: by that, Discord tells a guild that is joined or left from one in an outage."""
+    """The payload of a guild's event, without `unavailable`, which Discord sets only in an outage."""
     place = {"guild_id": str(guild.id)}
     if event.role is not None:
         deleted = event.name == "GUILD_ROLE_DELETE"
@@ -90,7 +90,7 @@ def _guild_payload(world: World, event: Event, guild: Guild) -> Wire:
 
 
 def pinned_at(message: Message) -> str | None:
-    """When it was pinned, as Discord writes it."""
+    """The time of pinning, in Discord's format. None: not pinned."""
     return None if message.pinned_at is None else iso(message.pinned_at)
 
 
@@ -146,7 +146,7 @@ def user_object(user: User) -> Wire:
 
 
 def member_object(world: World, guild: Guild | None, user: User) -> Wire:
-    """A guild member with its user inside. guild: None where the bot is not; the roles there are not known."""
+    """A guild member with its user. guild: None: a server without the bot, whose roles are not known."""
     return {"user": user_object(user)} | _member_fields(world, guild, user)
 
 
@@ -235,7 +235,7 @@ def _thread_fields(world: World, channel: Channel, thread: Thread) -> Wire:
 
 
 def thread_member(channel: Channel, user_id: int) -> Wire | None:
-    """A thread member object; None for somebody who did not join."""
+    """A thread member object. None: the user has not joined."""
     joined = channel.thread.members.get(user_id) if channel.thread is not None else None
     if joined is None:
         return None
@@ -243,7 +243,7 @@ def thread_member(channel: Channel, user_id: int) -> Wire | None:
 
 
 def active_threads(world: World, threads: Iterable[Channel]) -> Wire:
-    """Those of the threads that are active and that the bot may see, and its own memberships."""
+    """Those threads that are active and visible to the bot, and its own memberships."""
     active = [one for one in threads if not world.thread(one).archived]
     return thread_list(world, [one for one in active if world.may(one, world.bot.id, "view_channel")])
 
@@ -255,7 +255,7 @@ def thread_list(world: World, threads: Sequence[Channel]) -> Wire:
 
 
 def message_object(world: World, message: Message, *, deep: bool = True) -> Wire:
-    """Discord's message object. `deep` adds the message replied to, null when that one is gone."""
+    """Discord's message object. `deep` adds the message replied to, null if that was deleted."""
     wire: Wire = {
         "id": str(message.id),
         "channel_id": str(message.channel_id),
@@ -322,7 +322,8 @@ _CONTENT_FIELDS = {"content": "", "embeds": (), "attachments": (), "components":
 def redacted(world: World, message: Wire) -> Wire:
     """A message object as an application without the message content intent sees it.
 
-    Blank but for its own messages, direct messages, and those that mention it. The message replied to likewise.
+    The content fields are empty, except in its own messages, direct messages, and those that mention it. The same holds
+    for the message replied to.
     """
     shown, bot_id = message, str(world.bot.id)
     concerns_bot = bot_id in (message["author"]["id"], *(user["id"] for user in message["mentions"]))
@@ -352,7 +353,7 @@ def _count_object(world: World, reaction: Reaction) -> Wire:
 
 
 def application_object(world: World, *, message_content: bool) -> Wire:
-    """The bot's application. Its flag tells whether the message content intent is switched on for it."""
+    """The bot's application. A flag says whether it has the message content intent."""
     return {
         "id": str(world.bot.id),
         "name": world.bot.name,
@@ -375,7 +376,7 @@ _CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applica
 
 
 def partial_guild_object(world: World, guild: Guild) -> Wire:
-    """A guild as it stands in the list of those that the bot is in."""
+    """A guild in the list of the bot's guilds."""
     granted = 0
     for role in (guild.roles[guild.id], *guild.roles_of(world.bot.id)):
         granted |= role.permissions

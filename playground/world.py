@@ -1,7 +1,7 @@
 """The playground's world: guilds, their channels, people and messages, and every change to them.
 
-All of it is synchronous and in memory. Whatever changes goes out once as an `Event` to those who listen (gateway,
-page). Every collection has a bound; the oldest goes first.
+Everything is synchronous and in memory. Each change is sent once as an `Event` to the listeners (gateway, page). Every
+collection is bounded; the oldest entries are dropped first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,12 +33,12 @@ from playground.model import (
     User,
 )
 
-_MAX_THREADS = 2_000  # those that are archived go first
-AUTO_ARCHIVE_MINUTES = 4_320  # of a thread whose maker says nothing else
+_MAX_THREADS = 2_000  # archived ones are dropped first
+AUTO_ARCHIVE_MINUTES = 4_320  # the default of a thread
 
 
 class World(Access):
-    """What is said in its places, and every change to it. Ids are ints here and strings on the wire."""
+    """Messages and threads in the places, and every change to them. Ids are ints here, and strings in JSON."""
 
     # Threads
 
@@ -55,7 +55,7 @@ class World(Access):
         minutes: int = AUTO_ARCHIVE_MINUTES,
         invitable: bool = True,
     ) -> Channel:
-        """Open a thread, at `starter` where that is given; `first` is a forum post's message."""
+        """Start a thread, from the message `starter` if that is given. `first`: the message of a forum post."""
         now = self._now()
         state = Thread(
             owner_id=owner.id,
@@ -89,7 +89,7 @@ class World(Access):
         self.threads[thread.id] = thread
 
     def thread(self, channel: Channel) -> Thread:
-        """What only a thread has; ApiError 50024 for another channel."""
+        """The thread's own fields. ApiError 50024: the channel is no thread."""
         if channel.thread is None:
             raise errors.wrong_channel_type()
         return channel.thread
@@ -106,7 +106,7 @@ class World(Access):
             self.post(thread, actor, Draft(content=thread.name, type=NAME_CHANGE, allowed=NOBODY))
 
     def join_thread(self, thread: Channel, user_id: int, by: User | None = None) -> None:
-        """Make somebody a member; by: who adds them, which is said in the thread."""
+        """Make somebody a member. by: who adds them, which a system message says."""
         members = self.thread(thread).members
         if user_id in members:
             return
@@ -119,7 +119,7 @@ class World(Access):
             self.post(thread, by, Draft(type=RECIPIENT_ADD, recipient_id=user_id))
 
     def leave_thread(self, thread: Channel, user_id: int, by: User | None = None) -> None:
-        """by: as in join_thread."""
+        """Remove a member. by: who removes them, which a system message says."""
         if self.thread(thread).members.pop(user_id, None) is None:
             return
         self._members_changed(thread, user_id)
@@ -132,7 +132,7 @@ class World(Access):
     # Messages
 
     def compose(self, channel: Channel, author: User, draft: Draft, message_id: int | None = None) -> Message:
-        """The message that a draft becomes, not yet posted."""
+        """The message made of a draft, without posting it."""
         mentioned = self._mentioned(channel, author, draft)
         return Message(
             id=message_id or self.next_id(),
@@ -157,7 +157,7 @@ class World(Access):
         )
 
     def post(self, channel: Channel, author: User, draft: Draft, message_id: int | None = None) -> Message:
-        """Post a message. In a thread, it unarchives it, and makes its author and whom it pings members."""
+        """Post a message. In a thread this unarchives it, and makes the author and mentioned people members."""
         message = self.compose(channel, author, draft, message_id)
         added = self._enter_thread(channel, message) if channel.thread is not None else []
         channel.messages[message.id] = message
@@ -170,7 +170,7 @@ class World(Access):
         return message
 
     def _enter_thread(self, channel: Channel, message: Message) -> list[int]:
-        """Unarchives the thread for a new message, and returns whom else than its author that makes members."""
+        """Unarchives the thread for a new message. Returns ids of the mentioned people who become members by it."""
         thread, parent = self.thread(channel), self.channels[channel.parent_id or 0]
         thread.sent += 1
         if thread.archived:
@@ -184,7 +184,7 @@ class World(Access):
         return added
 
     def revise(self, message: Message, changes: Mapping[str, Any], allowed: AllowedMentions = ANY) -> Message:
-        """The message with other fields, marked as edited. An edit pings nobody anew."""
+        """The message with other fields, marked as edited. An edit pings nobody again."""
         edited = replace(message, **changes, edited=self._now())
         reference = message.reference if message.reference and message.reference.type == 0 else None
         draft = Draft(content=edited.content, reference=reference, allowed=allowed)
@@ -195,7 +195,7 @@ class World(Access):
         return self.replace_message(self.revise(message, changes, allowed))
 
     def replace_message(self, message: Message) -> Message:
-        """Put a changed message in place of the one with its id, and say so."""
+        """Replace the message with the same id, and send the event."""
         channel = self.channel(message.channel_id)
         channel.messages[message.id] = message
         self.emit(Event(name="MESSAGE_UPDATE", channel=channel, message=message))
@@ -217,7 +217,7 @@ class World(Access):
         self.emit(Event(name="MESSAGE_CREATE", channel=channel, message=message))
 
     def react(self, message: Message, user_id: int, emoji: str, *, add: bool) -> Message:
-        """Put or take back a reaction; nothing happens where it stands or is gone already."""
+        """Add or remove a reaction. Nothing happens if it is there, or not there, already."""
         counts = {reaction.emoji: reaction.users for reaction in message.reactions}
         users = counts.get(emoji, ())
         if (user_id in users) == add:
@@ -236,7 +236,7 @@ class World(Access):
         self.emit(Event(name="MESSAGE_REACTION_REMOVE_ALL", channel=channel, message=changed))
 
     def pin(self, message: Message, actor: User) -> None:
-        """Pin a message, and say so in the channel as Discord does; nothing happens where it is pinned already."""
+        """Pin a message, with Discord's system message. Nothing happens if it is pinned already."""
         if message.pinned_at is not None:
             return
         channel = self.channel(message.channel_id)

@@ -1,9 +1,9 @@
-// The way to the server: requests with JSON bodies, and one websocket of events that reconnects by itself.
+// Client of the server: requests with JSON bodies, and a websocket of events that reconnects by itself.
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 8000;
 
-/** What the server refused, in one sentence fit for people. */
+/** A request that the server refused, with one sentence for people. */
 export class Refused extends Error {}
 
 async function call(method, path, body, files = []) {
@@ -56,7 +56,7 @@ export const addBot = (body) => call("POST", "/bots", body);
 export const removeBot = () => call("DELETE", "/bot");
 export const inviteBot = () => call("PUT", "/bot");
 
-/** Read events for ever: `onFrame(frame)` for each, `onOnline(bool)` when the line comes or goes. */
+/** Read events for ever. `onFrame(frame)` is called for each, `onOnline(bool)` when the connection opens or closes. */
 export function listen(onFrame, onOnline) {
   let delay = FIRST_DELAY_MS;
   const open = () => {

@@ -1,4 +1,4 @@
-// The page: puts its parts together and draws them again when the store has changed.
+// The page: connects its parts, and redraws them when the store has changed.
 
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
@@ -17,7 +17,7 @@ const DRAW_MS = 16;
 
 const store = new Store();
 
-/** What the parts share. */
+/** Context shared by the parts. */
 const page = {
   store,
   attempt,
@@ -33,7 +33,7 @@ page.uploads = new Uploads(page);
 page.composer = new Composer(page);
 page.form = new Form(page);
 
-/** Wait for a request; true if it was granted, else what the server said is shown. */
+/** Wait for a request. Returns true if it succeeded; else shows the server's error. */
 async function attempt(request) {
   try {
     await request;

@@ -7,7 +7,7 @@ import { Suggestions } from "./suggestions.js";
 const PAUSE_MS = 150; // of typing, before the bot is asked
 
 export class Autocomplete extends Suggestions {
-  /** `ask(typed)` requests suggestions, and gives the id under which they come. */
+  /** `ask(typed)` requests suggestions, and returns the id under which they will arrive. */
   constructor(page, box, ask) {
     super(box);
     Object.assign(this, { page, ask, awaited: null, chosen: null });
@@ -32,12 +32,12 @@ export class Autocomplete extends Suggestions {
     try {
       this.awaited = (await this.ask(this.box.value)).id;
     } catch (error) {
-      if (!(error instanceof api.Refused)) throw error; // what is refused now may be typed to its end, and run
+      if (!(error instanceof api.Refused)) throw error; // a value that is refused now may be completed by further typing
     }
     this.render();
   }
 
-  /** Show what was asked for, once it has come. */
+  /** Show the suggestions once they have arrived. */
   render() {
     const found = this.page.store.suggestions.get(this.awaited);
     if (!found) return;
@@ -50,7 +50,7 @@ export class Autocomplete extends Suggestions {
     this.box.value = one.name;
   }
 
-  /** The value of the choice whose name stands in the box, else what is typed. */
+  /** The value of the choice whose name is in the box, else the typed text. */
   get value() {
     return this.chosen?.name === this.box.value ? String(this.chosen.value) : this.box.value;
   }

@@ -1,4 +1,4 @@
-// What can be chosen from: menus of options, people, roles and channels, radio buttons and checkboxes.
+// Inputs for choices: menus of options, people, roles and channels, radio buttons and checkboxes.
 
 import { h } from "./dom.js";
 
@@ -7,11 +7,11 @@ const RADIO = 21;
 const CHECKBOXES = 22;
 const OBJECTS = { 5: "users", 6: "roles", 7: "mentionables", 8: "channels" };
 const CATEGORY = 4; // channel type
-const SEARCHED_FROM = 9; // options: fewer are seen at a glance
+const SEARCHED_FROM = 9; // options from which on there is a search box
 
 export const isChoice = ({ type }) => type in OBJECTS || [STRING, RADIO, CHECKBOXES].includes(type);
 
-/** What a menu offers now, [{value, label, description, chosen}]. */
+/** The options of a menu, [{value, label, description, chosen}]. */
 function offered(part, store) {
   if (part.options)
     return part.options.map(({ value, label, description, default: chosen }) => ({ value, label, description, chosen }));
@@ -23,7 +23,7 @@ function offered(part, store) {
   }));
 }
 
-/** Users, roles, mentionables or channels as a menu offers them, [id, name]; channels: those that the speaker sees. */
+/** The users, roles, mentionables or channels of a menu, [id, name]; of channels those that the speaker sees. */
 export function objects(kind, store, channelTypes = []) {
   const users = store.everyone().map(({ id, name }) => [id, name]);
   const roles = store.guild.roles.map(({ id, name }) => [id, name.startsWith("@") ? name : `@${name}`]);
@@ -34,7 +34,7 @@ export function objects(kind, store, channelTypes = []) {
   return { users, roles, mentionables: [...roles, ...users], channels }[kind];
 }
 
-/** How many are to be chosen, at least and at most; `inForm`: where a part may be required. */
+/** The least and the greatest number of values to choose. `inForm`: in forms a part may be required. */
 function counts(part, inForm) {
   const every = part.type === CHECKBOXES ? part.options.length : 1;
   const [least, most] = [part.min_values ?? 1, part.max_values ?? every];
@@ -43,8 +43,8 @@ function counts(part, inForm) {
 }
 
 /**
- * A node to choose in, {node, values(), problem()}. `problem()` says in words why what is chosen does not do, or is "".
- * `onChange` is called where one choice ends it; without it, or where several may be chosen, it is left to who asks.
+ * An input for a choice, {node, values(), problem()}. `problem()`: why the choice is not valid, in words; "": it is.
+ * `onChange` is called if a single choice completes it; without it, or for several values, the caller decides.
  */
 export function chooser(part, store, { label, inForm = false, onChange = null }) {
   const [least, most] = counts(part, inForm);

@@ -22,7 +22,7 @@ export class CommandForm {
     this.form.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
-  /** `entry` is what the picker offers: a command, or one of its subcommands, with its options. */
+  /** `entry`: an entry of the picker, which is a command or subcommand with its options. */
   open(entry, typed, onClose) {
     Object.assign(this, { entry, onClose });
     this.completed.clear();
@@ -38,7 +38,7 @@ export class CommandForm {
     this.form.querySelector(this.fill(typed) ? ".primary" : "input, select").focus();
   }
 
-  /** Fill in what is typed as "where:this server value:off"; true if anything is. */
+  /** Fill in options typed as "where:this server value:off". Returns whether there were any. */
   fill(typed) {
     const names = this.entry.options.map(({ name }) => name).join("|");
     const [, ...parts] = typed.split(new RegExp(`\\s(${names}):`));
@@ -117,13 +117,13 @@ export class CommandForm {
     });
   }
 
-  /** What is chosen from for an option of this type, [value, name]; undefined: nothing, it is typed. */
+  /** The choices for an option of this type, [value, name]; undefined: its value is typed. */
   offered(type, channelTypes) {
     if (type === BOOLEAN) return [[true, "True"], [false, "False"]];
     return objects(OBJECTS[type], this.page.store, channelTypes);
   }
 
-  /** Option values by name, in the type Discord sends; those left empty are left out. */
+  /** Option values by name, in the types of Discord's JSON, without empty ones. */
   values() {
     const filled = this.entry.options
       .map(({ name, type }) => [name, type, this.completed.get(name)?.value ?? this.form.elements[name].value])

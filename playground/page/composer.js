@@ -1,4 +1,4 @@
-// The message box: what is written in it, sending it, the reply it belongs to, and the bot's slash commands.
+// The message box: its text, sending, the message replied to, and the bot's slash commands.
 
 import * as api from "./api.js";
 import { byId, h, part } from "./dom.js";
@@ -21,7 +21,7 @@ export class Composer {
     this.box = byId("composer");
     this.typedAt = -Infinity;
     this.channelId = null;
-    this.drafts = new Map(); // what is written and not sent, by the id of its channel
+    this.drafts = new Map(); // unsent texts, by channel id
     this.form = new CommandForm(page);
     this.picker = new Picker(
       page,
@@ -70,13 +70,13 @@ export class Composer {
     this.changed();
   }
 
-  /** After every change of the text: what depends on it, and the typing notice. */
+  /** After each change of the text: update what depends on it, and send the typing notice. */
   changed() {
     this.fit();
     this.noticeTyping();
   }
 
-  /** Its height, the suggestions, and the room left. */
+  /** Update the height, the suggestions, and the number of characters left. */
   fit() {
     this.box.style.height = "auto";
     this.box.style.height = `${this.box.scrollHeight}px`;
@@ -148,11 +148,11 @@ export class Composer {
 
   clear() {
     this.box.value = "";
-    this.typedAt = -Infinity; // the next message is typed anew
+    this.typedAt = -Infinity; // so that typing the next message sends a notice at once
     this.changed();
   }
 
-  /** Run a slash command, after asking for its options if it has some. `typed`: those that are typed already. */
+  /** Run a slash command, after asking for its options, if any. `typed`: those typed already. */
   choose(entry, typed) {
     this.clear();
     this.form.open(entry, typed, () => this.focus());

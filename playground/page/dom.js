@@ -14,7 +14,7 @@ function setAttribute(node, name, value) {
   else node.setAttribute(name, value === true ? "" : value);
 }
 
-/** Children that are there: null and false are left out, lists are flattened. */
+/** The children as a flat list, without null and false. */
 export function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
@@ -23,7 +23,7 @@ export const byId = (id) => document.getElementById(id);
 
 const built = new WeakMap();
 
-/** Replace the children of `node` by `build()`, only when `inputs` differ from those of the last time. */
+/** Replace the children of `node` by `build()` if `inputs` differ from the last ones. */
 export function part(node, inputs, build) {
   const key = JSON.stringify(inputs);
   if (built.get(node) === key) return;
@@ -33,7 +33,7 @@ export function part(node, inputs, build) {
 
 const rows = new WeakMap();
 
-/** Make the children of `parent` stand for `items`, in order; nodes of items that stay are kept, and so is the focus. */
+/** Make the children of `parent` show `items`, in order. Nodes of remaining items are kept, and so is the focus. */
 export function syncList(parent, items, create, update) {
   const before = rows.get(parent) ?? new Map();
   const after = new Map();
@@ -56,7 +56,7 @@ export function avatar(person, className = "avatar") {
   return node;
 }
 
-/** Let the style sheet show `node` in the person's colour. */
+/** Set the person's colour for the style sheet. */
 export function colored(node, person) {
   node.style.setProperty("--person", person.color);
   return node;

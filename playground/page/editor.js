@@ -1,4 +1,4 @@
-// Editing a message where it stands: Enter saves, Escape leaves it as it was.
+// Editing a message in place: Enter saves, Escape discards.
 
 import * as api from "./api.js";
 import { h } from "./dom.js";

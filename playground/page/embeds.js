@@ -1,11 +1,11 @@
-// What hangs below a message's text: embeds, attachments, stickers, a forwarded message, a poll, that it is pinned.
+// What is shown below a message's text: embeds, attachments, stickers, a forwarded message, a poll, the pinned mark.
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { isWeb, link } from "./inline.js";
 import { markdown } from "./markdown.js";
 
-/** Nodes for everything of `message` but its text, buttons and reactions. */
+/** Nodes for everything in `message` except text, buttons and reactions. */
 export function extras(message, names) {
   return [
     ...(message.message_snapshots ?? []).map((snapshot) => forwarded(snapshot.message, names)),
@@ -17,7 +17,7 @@ export function extras(message, names) {
   ];
 }
 
-/** A poll as it was asked: nobody votes here. */
+/** A poll without results: nobody can vote here. */
 function poll({ question, answers, allow_multiselect: several, expiry }) {
   const rule = `${several ? "Several answers" : "One answer"} each, until ${new Date(expiry).toLocaleString()}`;
   return h(

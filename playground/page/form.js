@@ -1,4 +1,4 @@
-// The form (Discord: modal) that the bot shows whoever used a command or a component.
+// The form (Discord: modal) that the bot shows to the user of a command or component.
 
 import * as api from "./api.js";
 import { chooser, isChoice } from "./choices.js";
@@ -63,7 +63,7 @@ export class Form {
     return build?.call(this, input, label, description);
   }
 
-  /** Note an input, so that it is sent. */
+  /** Register an input, so that its value is sent. */
   keep(customId, value, problem = () => "") {
     this.inputs.push({ customId, value, problem });
   }

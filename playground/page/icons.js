@@ -21,7 +21,7 @@ const PATHS = {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An inline, decorative icon; its button carries the label. */
+/** An inline, decorative icon; its button has the label. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");

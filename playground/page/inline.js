@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 
 const DEPTH = 8; // emphasis nested deeper than this stays plain text
 
-/** Nodes for `text`; `names` = {user, channel, role} turns an id into a name, or null when nobody knows it. */
+/** Nodes for `text`. `names` = {user, channel, role} are functions from an id to a name, or null if it is unknown. */
 export function inline(text, names, depth = 0) {
   const nodes = [];
   let at = 0;
@@ -31,7 +31,7 @@ function match(text, at, names, depth) {
   return [text.slice(at, PLAIN.lastIndex), PLAIN.lastIndex];
 }
 
-// One character, and then all that could not begin any rule.
+// One character, and all following ones with which no rule can begin.
 const PLAIN = /[\s\S][^\\`*_~|<@[h]*/uy;
 
 const wrap =
@@ -65,20 +65,20 @@ const mention = (raw, sign, name) => h("span", { class: "pill", title: raw }, na
 
 const LINK = { target: "_blank", rel: "noopener noreferrer" };
 
-/** Whether links to messages of this server may begin so. */
+/** Whether an address begins as links to messages of this server do. */
 export const isOurs = (site) => site === "https://discord.com" || site === location.origin;
 
-/** A link to a message, in the words of Discord's client; null where its channel is not one of the guild's. */
+/** A link to a message, with the text of Discord's client. null: its channel is not in the guild. */
 const jump = (url, site, name) =>
   isOurs(site) && name ? h("a", { class: "pill", href: url, title: url, ...LINK }, `#${name} › 💬`) : null;
 
-/** A link, or null where the address is not one of the web's (javascript:, data:, nonsense). */
+/** A link; null if the address is not http or https (javascript:, data:, nonsense). */
 export function link(url, label) {
   if (!isWeb(url)) return null;
   return h("a", { href: url, title: url, ...LINK }, label);
 }
 
-/** A link with words of its own; a label that looks like an address is refused, as it could lie about the target. */
+/** A link with a label. A label that looks like an address is refused, since it could lie about the target. */
 const masked = (label, url, nest) => (label.includes("://") ? null : link(url, nest(label)));
 
 export function isWeb(url) {

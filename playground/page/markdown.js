@@ -47,7 +47,7 @@ function blockAt(text, at, names, mayQuote) {
   return null;
 }
 
-/** Where the text line that begins at `at` ends: behind its newline, or before a code block within it. */
+/** The end of the line that begins at `at`: after its newline, or before a code block in it. */
 function lineEnd(text, at) {
   const newline = text.indexOf("\n", at);
   const end = newline < 0 ? text.length : newline + 1;
@@ -73,14 +73,14 @@ const BLOCKS = [
   [/(?: *(?:[-*]|\d{1,9}\.) +[^\n]+(?:\n|$))+/y, ([lines], names) => list(lines.trimEnd().split("\n"), names)],
 ];
 
-/** Headings of a message stand below the page's own two levels. */
+/** Headings of a message begin at level 3, below the page's own. */
 function heading(level, content) {
   return h("div", { class: `heading h${level}`, role: "heading", "aria-level": String(level + 2) }, content);
 }
 
 const ITEM = /^( *)(?:[-*]|(\d+)\.) +(.*)$/;
 
-/** A list; items that stand deeper than the one before form a list within it, numbers after bullets another list. */
+/** A list. Items indented deeper than the one before form a list within it; numbers after bullets form another list. */
 function list(lines, names) {
   const root = h("div", { class: "list" });
   const open = [];

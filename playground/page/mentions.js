@@ -1,4 +1,4 @@
-// Between what a person types (@Ada) and what Discord sends (<@id>).
+// Converts between typed mentions (@Ada) and Discord's (<@id>).
 
 const CODE = /(```[\s\S]*?```|`[^`\n]*`)/;
 
@@ -19,7 +19,7 @@ export function toRaw(text, people) {
 
 const named = (name) => new RegExp(`(?<![\\w<])@${literal(name)}(?![\\p{L}\\p{N}_])`, "giu");
 
-/** "<@12> hi" -> "@Ada hi"; ids of nobody known stay as they are. */
+/** "<@12> hi" -> "@Ada hi"; unknown ids stay as they are. */
 export function toTyped(text, people) {
   const names = new Map(people.map((person) => [person.id, person.name]));
   return outsideCode(text, (piece) =>

@@ -14,7 +14,7 @@ import { showReactions } from "./reactions.js";
 const COMMAND = 2; // interaction type
 const SLASH_ANSWER = 20; // message type
 const REPLY = 19; // message type
-// What the messages say that Discord itself posts, by their types.
+// Texts of Discord's system messages, by message type.
 const SYSTEM = {
   1: ({ mentions }, page) => `Added ${page.store.person(mentions[0].id).name} to the thread.`,
   2: ({ mentions }, page) => `Removed ${page.store.person(mentions[0].id).name} from the thread.`,
@@ -48,7 +48,7 @@ export function createRow(item) {
   return row;
 }
 
-/** Bring `row` up to `item`; `item.inputs` are all it depends on, and unchanged ones cost nothing. */
+/** Update `row` to `item`. It depends only on `item.inputs`; unchanged ones cost nothing. */
 export function updateRow(row, item, page) {
   if (row.inputs?.every((input, index) => input === item.inputs[index])) return;
   row.inputs = item.inputs;
@@ -94,7 +94,7 @@ function reference({ reference: original, message }, page) {
     { class: "reference-text", "aria-label": label, onclick: jump },
     original.content ? text : "Click to see attachment",
   );
-  // Nothing in a button can be pressed by itself: links are their words, and spoilers stay covered.
+  // Within a button nothing else can be clicked: links are shown as text, and spoilers stay covered.
   for (const one of preview.querySelectorAll("a, .spoiler"))
     one.replaceWith(h("span", { class: one.className }, [...one.childNodes]));
   return [avatar(author, "avatar tiny"), nameOf(author), preview];

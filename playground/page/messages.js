@@ -1,4 +1,4 @@
-// The list of messages: what stands in it (days, groups of one author), and keeping it at the bottom.
+// The list of messages: its rows (days, groups of one author), and keeping it scrolled to the bottom.
 
 import { byId, h, part, syncList } from "./dom.js";
 import { isOurs } from "./inline.js";
@@ -9,7 +9,7 @@ const GROUP_MS = 7 * 60_000; // Discord groups an author's messages within seven
 const NEAR_PX = 40;
 const FLASH_MS = 1500;
 const THREAD_CREATED = 18; // message types
-const THREAD_STARTER = 21; // it stands for the message in the channel at which the thread began
+const THREAD_STARTER = 21; // it shows the channel's message from which the thread was started
 const FORWARD = 1; // message reference type
 const MESSAGE_LINK = /^(https?:\/\/[^\/]+)\/channels\/(\d+)\/(\d+)\/(\d+)$/;
 
@@ -29,7 +29,7 @@ export class MessageList {
     this.toPresent.addEventListener("click", () => this.pin());
   }
 
-  /** Show the newest messages and stay with them. */
+  /** Scroll to the newest messages, and stay there. */
   pin() {
     this.pinned = true;
     this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -41,7 +41,7 @@ export class MessageList {
     return scrollHeight - clientHeight - scrollTop < NEAR_PX;
   }
 
-  // Only a person's scrolling up lets go of the bottom: content that grew since the last frame must not.
+  // Only scrolling up by a person leaves the bottom, not content that grew since the last frame.
   followGrowth() {
     const { scroller } = this;
     scroller.addEventListener("scroll", () => {
@@ -54,7 +54,7 @@ export class MessageList {
     observer.observe(byId("scrolled"));
   }
 
-  // The list is one tab stop; arrows go from message to message, and the toolbar goes along.
+  // The list is one tab stop. Arrow keys move from message to message, and the toolbar moves along.
   followFocus() {
     const attach = (event) => {
       const row = event.target.closest(".message");
@@ -98,7 +98,7 @@ export class MessageList {
     this.wanted = null;
   }
 
-  /** Bring a message into view and mark it for a moment, in another channel once that is drawn. */
+  /** Scroll to a message and highlight it briefly; in another channel after that is drawn. */
   show(messageId, channelId = this.page.store.channelId) {
     if (channelId !== this.page.store.channelId) {
       this.wanted = messageId;
@@ -169,10 +169,10 @@ function isGrouped(store, { message, reference, ephemeral }, previous) {
   return talk && sameAuthor && sameSound && soon && reference === undefined && !message.interaction_metadata;
 }
 
-/** The id of the thread that began at a message, or that one tells of. */
+/** Id of the thread that was started from a message, or that a system message is about. */
 const threadOf = ({ id, type, message_reference: reference }) => (type === THREAD_CREATED ? reference.channel_id : id);
 
-/** The message this one replies to: undefined if it replies to none, null if that one is gone. */
+/** The message that this one replies to. undefined: it is no reply; null: that message was deleted. */
 function original(store, { message_reference: reference, referenced_message: sent }) {
   if (!reference?.message_id || reference.type === FORWARD) return undefined;
   const kept = store.messages.get(reference.channel_id)?.get(reference.message_id);

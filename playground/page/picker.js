@@ -8,7 +8,7 @@ const AT = /(?:^|\s)@([^@\n]{0,32})$/;
 const SLASH = /^\/([^\n]*)$/;
 const NESTING = [1, 2]; // option types: a subcommand, a group of them
 
-/** What can be run of a command: itself, or each of its subcommands, {command, path, name, description, options}. */
+/** The entries of a command: itself, or each of its subcommands, {command, path, name, description, options}. */
 function runnable(command, { name, description, options = [] } = command, path = []) {
   if (!NESTING.includes(options[0]?.type))
     return [{ command, path, name: [command.name, ...path].join(" "), description, options }];
@@ -20,13 +20,13 @@ const hasOptions = ({ name, options = [] }, typed) =>
   typed.toLowerCase().startsWith(`${name} `) && options.some((option) => typed.includes(` ${option.name}:`));
 
 export class Picker extends Suggestions {
-  /** `onInsert()` is called after a name was put into the box, `onCommand(entry, typed)` when a command is chosen. */
+  /** `onInsert()` is called after a name was inserted, `onCommand(entry, typed)` when a command is chosen. */
   constructor(page, box, onInsert, onCommand) {
     super(box);
     Object.assign(this, { page, onInsert, onCommand });
   }
 
-  /** Look at what stands before the caret, and suggest. */
+  /** Suggest completions for the text before the caret. */
   update() {
     const before = this.box.value.slice(0, this.box.selectionStart);
     const slash = SLASH.exec(this.box.value);

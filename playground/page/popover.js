@@ -1,4 +1,4 @@
-// The one floating box: a menu or a grid of buttons beside what was clicked. Escape and clicks elsewhere close it.
+// The floating box: a menu or a grid of buttons beside the clicked element. Escape and clicks elsewhere close it.
 
 import { byId, h } from "./dom.js";
 
@@ -17,7 +17,7 @@ export function openPopover(anchor, label, className, buttons) {
   box.ontoggle = (event) => event.newState === "closed" && refocus(anchor.closest("[tabindex]"));
 }
 
-// The browser would give the focus back to the button that opened the box, but that one hides with its toolbar.
+// The browser would return the focus to the button that opened the box, which is hidden with its toolbar.
 function refocus(owner) {
   if (byId("popover").contains(document.activeElement)) owner?.focus();
 }

@@ -1,9 +1,9 @@
-// The reactions below a message: one button for each emoji, which puts or takes back that of the person spoken as.
+// The reactions below a message: one button for each emoji, which adds or removes the speaker's reaction.
 
 import * as api from "./api.js";
 import { h, syncList } from "./dom.js";
 
-/** Bring the buttons in `node` up to `reactions`; those that stay are kept, so the one just pressed keeps the focus. */
+/** Update the buttons in `node` to `reactions`. Remaining buttons are kept, so that the one pressed keeps the focus. */
 export function showReactions(node, { reactions, message }, page) {
   const items = reactions.map((reaction) => ({ key: reaction.emoji, ...reaction }));
   const create = ({ emoji }) => button(emoji, message, page);

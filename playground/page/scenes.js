@@ -1,4 +1,4 @@
-// "Try it": a menu of scripted talks that the server plays in the open channel (or the one around it), and a line that says which one is on.
+// "Try it": a menu of scripted conversations that the server plays in the open channel (or a thread's parent), and a line that names the one playing.
 
 import * as api from "./api.js";
 import { byId, h, part } from "./dom.js";
@@ -28,7 +28,7 @@ export function openScenes(anchor, page) {
   openPopover(anchor, "Scenes to try", "menu scenes", store.scenes.map(buttonOf));
 }
 
-/** Where all can speak and begin threads: neither direct messages, a forum, nor a thread, of which not all are members. */
+/** The channel in which everybody can speak and start threads: no direct messages, no forum, no thread. */
 function stageOf({ channel, channels }) {
   const around = channels.find(({ id }) => id === channel.parent_id) ?? channel;
   return STARTS_THREADS.includes(around.type) ? around : (channels.find(({ type }) => type === 0) ?? channel);

@@ -21,7 +21,7 @@ export function setUpSidebar(page) {
     byId(name).addEventListener("click", () => openDrawer(name));
   }
   document.querySelector("#sidebar .close").append(icon("close"));
-  // Before what was clicked acts: it may give the focus to what lies beside the drawer.
+  // Before the clicked element acts, which may move the focus out of the drawer.
   document.addEventListener("click", ({ target }) => leavesDrawer(target) && closeDrawer(), { capture: true });
   document.addEventListener("keydown", (event) => event.key === "Escape" && closeDrawer());
   addEventListener("resize", closeDrawer);
@@ -38,7 +38,7 @@ const directOfFirst = (store) => store.channels.find((channel) => channel.recipi
 
 const SIGNS = { 2: "♪", 5: "!", 13: "♪", 15: "≡", 16: "≡" }; // by channel type
 
-/** What stands before a channel's name. */
+/** The sign before a channel's name. */
 function signOf(channel) {
   if (channel.recipient_id) return "@";
   return channel.parent_id ? "›" : (SIGNS[channel.type] ?? "#");
@@ -47,7 +47,7 @@ function signOf(channel) {
 /** A channel's name as it is shown. */
 export const nameOfChannel = (store, channel) => (channel.recipient_id ? store.bot.name : channel.name);
 
-let drawer = null; // the name of the button whose list lies over the messages, where there is no room beside them
+let drawer = null; // name of the button whose list is open over the messages, on a narrow screen
 
 function openDrawer(name) {
   drawer = name;
@@ -64,7 +64,7 @@ function closeDrawer() {
   byId(name).focus();
 }
 
-/** While it is open, nothing beside it can be reached. */
+/** While a drawer is open, nothing outside of it can be reached. */
 function showDrawer(name, isOpen) {
   document.body.classList.toggle(`${name}-open`, isOpen);
   byId(name).ariaExpanded = String(isOpen);
@@ -72,7 +72,7 @@ function showDrawer(name, isOpen) {
     part.inert = isOpen && part.id !== DRAWERS[name];
 }
 
-/** Whether a click on this is beside the open drawer, or chooses something in it. */
+/** Whether a click on this closes the open drawer: it is outside of it, or chooses something in it. */
 function leavesDrawer(target) {
   const inside = drawer && target.closest(`#${DRAWERS[drawer]}`);
   return !inside || target.closest(".channel, .member, .membership, .close");

@@ -1,4 +1,4 @@
-// Who the page speaks as: one radio button a person, so arrow keys switch; Alt+1, Alt+2, … switch from anywhere.
+// The person as whom the page speaks: one radio button each, so arrow keys switch; Alt+1, Alt+2, … work anywhere.
 
 import { avatar, byId, h, syncList } from "./dom.js";
 
@@ -6,7 +6,7 @@ export function setUpSpeakers(page) {
   const { store } = page;
   const box = byId("speakers");
   box.addEventListener("change", (event) => store.speakAs(event.target.value));
-  // A click (unlike an arrow key) is followed by typing.
+  // After a click (unlike an arrow key) people type.
   box.addEventListener("click", (event) => event.detail > 0 && page.composer.focus());
   document.addEventListener("keydown", (event) => {
     const index = /^Digit([1-9])$/.exec(event.code)?.[1] - 1;

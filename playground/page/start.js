@@ -1,4 +1,4 @@
-// What stands above a channel's first message; in the first channel, a welcome with things to try.
+// The head above a channel's first message; in the first channel, a welcome with things to try.
 
 import { h } from "./dom.js";
 import { openScenes } from "./scenes.js";

@@ -1,5 +1,5 @@
-// What the page knows: the world as the server tells it, and what the person at the page has chosen.
-// Frames and choices change it here and nowhere else; whoever shows it subscribes.
+// The page's state: the world as the server sends it, and the user's choices.
+// Frames and choices change it only here; the parts that show it subscribe.
 
 const TYPING_MS = 10_000; // Discord: a typing notice lasts ten seconds
 const MESSAGES_KEPT = 500; // per channel, oldest dropped
@@ -19,9 +19,9 @@ export class Store {
     this.online = true;
     this.guild = null; // until the first frame
     this.ephemerals = [];
-    this.failed = new Map(); // message id -> who used a component of it without an answer
-    this.suggestions = new Map(); // interaction id -> what the bot suggests for an option, the last few
-    this.form = null; // the frame of the form that the bot shows the speaker
+    this.failed = new Map(); // message id -> who used a component of it without a response
+    this.suggestions = new Map(); // interaction id -> the bot's suggestions for an option, the last few
+    this.form = null; // frame of the form that the bot shows to the speaker
     this.unread = new Set();
     this.replyTo = null;
     this.ping = true;
@@ -37,13 +37,13 @@ export class Store {
     for (const listener of this.listeners) listener();
   }
 
-  /** Take one frame from the server; kinds that are not known are left alone. */
+  /** Handle one frame from the server. Unknown types are ignored. */
   apply(frame) {
     FRAMES[frame.type]?.(this, frame);
     this.changed();
   }
 
-  /** Set choices of the person at the page, such as `{editingId}` or `{online}`. */
+  /** Set choices of the user, such as `{editingId}` or `{online}`. */
   choose(choices) {
     Object.assign(this, choices);
     const kept = Object.keys(CHOICES).map((name) => [name, this[name]]);
@@ -51,7 +51,7 @@ export class Store {
     this.changed();
   }
 
-  /** In direct messages only their person speaks. */
+  /** In direct messages only their own person can be the speaker. */
   openChannel(channelId) {
     this.unread.delete(channelId);
     this.wantedId = null;
@@ -59,7 +59,7 @@ export class Store {
     this.choose({ channelId, speakerId, replyTo: null, editingId: null });
   }
 
-  /** Open a channel, or as soon as the server has told of it. */
+  /** Open a channel, now or as soon as the server has sent it. */
   openWhenKnown(channelId) {
     if (this.channels.some((channel) => channel.id === channelId)) this.openChannel(channelId);
     else this.wantedId = channelId;
@@ -85,7 +85,7 @@ export class Store {
     return Boolean(BigInt(channel.permissions[this.speakerId] ?? 0) & VIEW_CHANNEL);
   }
 
-  /** What a person is in the guild, as "Owner" or "Helpers": their roles, and whether they manage it. */
+  /** A person's rank in the guild, such as "Owner" or "Helpers": their roles, and whether they manage it. */
   standing({ id, roles = [] }) {
     const names = this.guild.roles.filter((role) => roles.includes(role.id)).map((role) => role.name);
     const permissions = BigInt(this.channels[0]?.permissions[id] ?? 0);
@@ -103,7 +103,7 @@ export class Store {
     this.changed();
   }
 
-  /** Forget that a component of the message was used without an answer. */
+  /** Forget that a component of the message was used without a response. */
   retry(messageId) {
     this.failed.delete(messageId);
     this.changed();
@@ -113,7 +113,7 @@ export class Store {
     return this.channels.find((channel) => channel.id === this.channelId);
   }
 
-  /** Messages of the open channel in order, with those only the speaker may see. */
+  /** Messages of the open channel in order, including the speaker's ephemeral ones. */
   visibleMessages() {
     const own = this.ephemerals.filter((item) => item.user_id === this.speakerId && item.channel_id === this.channelId);
     const all = [...this.messagesIn(this.channelId).values(), ...own.map((item) => item.message)];
@@ -125,7 +125,7 @@ export class Store {
     return this.messages.get(channelId);
   }
 
-  /** Ids of those who type in the open channel, the speaker apart. */
+  /** Ids of those who type in the open channel, without the speaker. */
   whoTypes() {
     const now = this.clock();
     const typing = [...(this.typing.get(this.channelId) ?? [])];
@@ -229,7 +229,7 @@ function applyWorld(store, world) {
   dropStale(store);
 }
 
-/** After a restart of the playground the ids are others: choices that point nowhere go. */
+/** Drop choices with unknown ids: after a restart of the playground all ids are new. */
 function dropStale(store) {
   const known = new Set(store.channels.map((channel) => channel.id));
   const open = store.messages.get(store.channelId);
@@ -241,7 +241,7 @@ function dropStale(store) {
   store.ephemerals = store.ephemerals.filter((item) => known.has(item.channel_id));
 }
 
-/** A message that is new, or a newer form of one that is kept. */
+/** Add a new message, or update a known one. */
 function keep(store, message) {
   const kept = store.messagesIn(message.channel_id);
   kept.set(message.id, message);
@@ -256,7 +256,7 @@ function drop(store, kept, id) {
   store.failed.delete(id);
 }
 
-/** A deleted message goes, and what replied to it no longer quotes it. */
+/** Remove a deleted message, also from the quotes of its replies. */
 function forget(store, { channel_id, id }) {
   const kept = store.messagesIn(channel_id);
   drop(store, kept, id);
@@ -276,12 +276,12 @@ function applyEphemeral(store, item) {
   store.ephemerals = store.ephemerals.slice(-EPHEMERALS_KEPT);
 }
 
-/** A reaction as the page's frames tell it (`users`), or as a Discord message does (`count`, the emoji an object). */
+/** A reaction in the form of the page's frames (`users`), or of a Discord message (`count`, with an emoji object). */
 function fromWire({ emoji, users = [], count = users.length }) {
   return { emoji: emoji.name ?? emoji, users, count };
 }
 
-/** Snowflakes are too large for numbers: the longer is the later, then by text. */
+/** Compares snowflakes, which are too large for numbers: first by length, then as text. */
 function compareIds(a, b) {
   return a.length - b.length || (a < b ? -1 : Number(a > b));
 }

@@ -1,4 +1,4 @@
-// The one list of suggestions: it belongs to whichever box is written in, which keeps the focus.
+// The list of suggestions, shared by all text boxes. The box being typed in keeps the focus.
 
 import { byId, h } from "./dom.js";
 
@@ -6,7 +6,7 @@ export class Suggestions {
   constructor(box) {
     this.box = box;
     this.list = byId("picker");
-    // The box keeps the focus: without it the list closes, before a click would come.
+    // The box keeps the focus, or the list would close before the click.
     this.list.onmousedown = (event) => event.preventDefault();
     this.close();
   }
@@ -21,7 +21,7 @@ export class Suggestions {
     this.offer([]);
   }
 
-  /** True if the key was for the list. */
+  /** Whether the list has handled the key. */
   key({ key, shiftKey }) {
     if (!this.choices.length) return false;
     if (key === "ArrowDown") this.move(1);

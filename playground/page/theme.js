@@ -14,7 +14,7 @@
     document.getElementById("theme")?.setAttribute("aria-pressed", String(isDark));
   };
 
-  // Back at the system's theme, nothing is remembered: the page follows the system again.
+  // If it is the system's theme again, nothing is stored, and the page follows the system.
   const change = () => {
     const wanted = other[root.dataset.theme ?? systems()];
     if (wanted === systems()) localStorage.removeItem("theme");

@@ -77,7 +77,7 @@ export function askToDelete(what, run) {
   dialog.showModal();
 }
 
-/** Ask for a new thread of the open channel, at `message` where that is given, or for a forum's new post. */
+/** Ask for a new thread of the open channel, from `message` if given, or for a new post in a forum. */
 export function askForThread(page, message = null) {
   const { channel } = page.store;
   const isForum = FORUMS.includes(channel.type);
@@ -94,12 +94,12 @@ export function askForThread(page, message = null) {
   });
 }
 
-/** Ask for another bot's name, and let it in. */
+/** Ask for another bot's name, and add it. */
 export function askForBot(page) {
   ask(page, "Add another bot", { name: "CI" }, api.addBot);
 }
 
-/** A dialog with these fields; `send(given)` takes what was given, in the speaker's name. */
+/** A dialog with these fields. `send(given)` is called with their values, in the speaker's name. */
 function ask(page, title, fields, send) {
   const dialog = byId("naming");
   const name = h("input", { name: "name", required: true, maxlength: String(LONGEST_NAME), value: fields.name });
@@ -145,7 +145,7 @@ const tagBoxes = (tags) =>
     tags.map((tag) => checkbox("tags", tag, tag)),
   );
 
-/** What a forum shows in place of messages. */
+/** The list of posts that a forum shows instead of messages. */
 export function posts(page) {
   const { store } = page;
   const { channel } = store;

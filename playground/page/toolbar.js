@@ -18,7 +18,7 @@ export function attachToolbar(row, page) {
   refreshToolbar(page);
 }
 
-/** Offer what the speaker may do with the message the toolbar stands on. */
+/** Show the actions that the speaker may do with the toolbar's message. */
 export function refreshToolbar(page) {
   const id = toolbar.parentNode?.dataset.messageId;
   const message = page.store.messagesIn(page.store.channelId).get(id);

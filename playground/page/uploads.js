@@ -1,4 +1,4 @@
-// The files that go out with the next message: chosen by the button, dropped anywhere, or pasted.
+// The files to send with the next message: chosen by the button, dropped anywhere, or pasted.
 
 import { byId, h, part } from "./dom.js";
 import { icon } from "./icons.js";
@@ -43,7 +43,7 @@ export class Uploads {
     this.page.composer.focus();
   }
 
-  /** The files, which are then no longer here. */
+  /** Take the files: returns and clears them. */
   take() {
     const { files } = this;
     this.files = [];
