@@ -1,4 +1,4 @@
-"""What the bot does, told as it happens to whoever counts or shows it: decisions, turns, calls of models, faults."""
+"""Events of the bot, for whoever counts or shows them: decisions, ended turns, model calls, faults, storing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class Ending(StrEnum):
-    """How a turn ended. Its names are bounded: they are labels of metrics."""
+    """How a turn ended. A fixed set, since the values are labels of metrics."""
 
     ANSWERED = "answered"
     DECLINED = "declined"
@@ -27,11 +27,10 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A turn that has ended. outcome: the word of the log's `turn_ended`; its ending sums that up.
+    """A turn that has ended. outcome: the outcome in the log line `turn_ended`; ending: the same in fewer categories.
 
-    agent, model: who answered; empty where nobody did. tools: the names of those that were used. spent: what its calls
-    used, in their order. seconds: from when it was begun; first_text: until the first of it stood in the channel, None
-    where nothing did.
+    agent, model: who answered; empty where nobody did. tools: names of the tools used. spent: usage of its model calls,
+    in order. seconds: duration of the turn; first_text: seconds until its first text was posted, None: nothing was.
     """
 
     guild_id: int
@@ -62,9 +61,9 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that went wrong. says: one plain sentence, with nothing of what people said and no secret in it.
+    """Something that went wrong. says: one sentence, without people's words and without secrets.
 
-    code: one word of a bounded set, such as a failure's kind; guild_id, channel_id: where, 0 for the whole process.
+    code: one word of a fixed set, such as a failure's kind; guild_id, channel_id: where, 0 for the whole process.
     """
 
     kind: FaultKind
@@ -76,28 +75,28 @@ class Fault:
 
 
 class Observer:
-    """Is told of what the bot does, in the event loop: it returns at once and never raises."""
+    """Receives events of the bot, in the event loop. Its methods return at once and never raise."""
 
     def decided(self, entry: LoggedDecision) -> None:
-        """A message was decided on, or decided on anew: also what started no conversation, by far the most."""
+        """A message was decided on, also for a second time. Most decisions are on messages outside conversations."""
 
     def turn_ended(self, turn: TurnEnded) -> None: ...
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
-        """A model was called, and what it used is counted; with its price where that is known."""
+        """A model was called, and its usage counted, with the price where that is known."""
 
     def failed(self, fault: Fault) -> None: ...
 
     def stored(self, operation: str, seconds: float) -> None:
-        """The store has done this in so long. Told in the store's thread."""
+        """The store finished an operation in this time. Called in the store's thread."""
 
 
 class Activity(Observer):
-    """Tells all observers; one that raises costs nobody else anything. now: the time by which it is told."""
+    """Passes events to all observers; one that raises does not affect the others. now: the clock of events."""
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.now = clock
-        self._observers: tuple[Observer, ...] = ()  # a new one each time: the store tells in its own thread
+        self._observers: tuple[Observer, ...] = ()  # replaced, never changed: the store's thread may be iterating
 
     def watch(self, observer: Observer) -> None:
         self._observers = (*self._observers, observer)
@@ -106,10 +105,10 @@ class Activity(Observer):
         self._observers = tuple(each for each in self._observers if each is not observer)
 
     def decided(self, entry: LoggedDecision) -> None:
-        for observer in self._observers:  # and not by _tell(): every message of every channel is told
+        for observer in self._observers:  # not by _tell(), for speed: this is called for every message
             try:
                 observer.decided(entry)
-            except Exception:  # what is told goes on, whatever becomes of who looks on
+            except Exception:  # an observer's error must not affect what it observes
                 log.exception("observer_broken", observer=type(observer).__name__)
 
     def turn_ended(self, turn: TurnEnded) -> None:
@@ -128,16 +127,16 @@ class Activity(Observer):
         for observer in self._observers:
             try:
                 tell(observer)
-            except Exception:  # what is told goes on, whatever becomes of who looks on
+            except Exception:  # an observer's error must not affect what it observes
                 log.exception("observer_broken", observer=type(observer).__name__)
 
     def fault(self, kind: FaultKind, code: str, says: str, guild_id: int = 0, channel_id: int = 0) -> None:
-        """Tells of something that went wrong just now."""
+        """Reports something that went wrong just now."""
         self.failed(Fault(kind, code, says, self.now(), guild_id, channel_id))
 
 
 class DecisionListener(Observer):
-    """Has a function told of each decision."""
+    """Calls a function with each decision."""
 
     def __init__(self, listener: Callable[[LoggedDecision], None]) -> None:
         self._listener = listener

@@ -1,4 +1,4 @@
-"""Work that goes on beside all else for as long as the bot does."""
+"""Background tasks, which run until the bot ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = structlog.get_logger()
 
 
 class Background:
-    """failed: told where an error of ours ended some of it."""
+    """The running background tasks. failed: called with a code when an uncaught error ended one."""
 
     def __init__(self, failed: Callable[[str], None]) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -31,7 +31,7 @@ class Background:
             self._failed("background_work_broken")
 
     async def end(self) -> None:
-        """Nothing of it goes on when this returns."""
+        """Cancels all tasks and waits until they have ended."""
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -39,7 +39,7 @@ class Background:
 
 
 async def every(seconds: float, work: Callable[[], None]) -> None:
-    """Until cancelled."""
+    """Calls `work` every so many seconds, until cancelled."""
     while True:
         await asyncio.sleep(seconds)
         work()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-gc.disable()  # until all is imported, which takes a seventh less time so
+gc.disable()  # while importing, which then takes a seventh less time
 
 import signal
 import sys
@@ -41,7 +41,7 @@ class Parley(RunningBot):
         self.failed("event_broken")
 
     async def on_shard_connect(self, shard_id: int) -> None:
-        # Not on_shard_ready, which comes a second later even where the line has dropped since.
+        # Not on_shard_ready, which comes a second later, even if the connection was lost meanwhile.
         self.health.gateway_up(shard_id)
         self.catch_up.of(shard_id).expect()
         self._unready.add(shard_id)
@@ -52,7 +52,7 @@ class Parley(RunningBot):
 
     async def on_ready(self) -> None:
         log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
-        for shard_id in [*self._unready]:  # the library drops that of one where another connects anew in that moment
+        for shard_id in [*self._unready]:  # discord.py drops on_shard_ready of one if another reconnects at that moment
             self.take_up_missed(shard_id)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
@@ -86,7 +86,7 @@ class Parley(RunningBot):
         await self.parts.inbox.take(message, hears_out=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
-        if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
+        if interaction.type is discord.InteractionType.modal_submit:  # clicks are handled by answer_clicks()
             await answer_when_open(self.parts.gate, interaction, self.parts.sent_form, self.parts.break_off)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
@@ -99,7 +99,7 @@ class Parley(RunningBot):
             self.turns.overheard(channel_id, message.id, message.content)
         else:
             read = self.parts.reader.record(message)
-            if self.parts.consent.is_opted_out(read.author_id):  # also of theirs the question is answered as it stands
+            if self.parts.consent.is_opted_out(read.author_id):  # their question too is answered as edited
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))
             record = self.parts.consent.readable(channel_id, read)
             is_by_author = message.edited_at is not None
@@ -114,7 +114,7 @@ class Parley(RunningBot):
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         if payload.member is None or payload.member.bot:
             return
-        if payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
+        if payload.emoji.name.startswith(THUMBS_DOWN):  # a skin tone may follow
             mark = self.learning.disliked(payload.message_id, self._now())
             self.parts.records.unfollow(mark, Unwelcome.DISLIKED)
         else:
@@ -123,14 +123,14 @@ class Parley(RunningBot):
             self.proactive_offers.reacted(payload.channel_id)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
-        # It has the id of the message that it was begun at.
+        # A thread has the id of its starter message.
         self.proactive_offers.dealt_with(thread.parent_id, thread.id)
 
     async def on_raw_thread_update(self, payload: discord.RawThreadUpdateEvent) -> None:
         self.parts.reader.counted(payload)
 
     async def on_thread_remove(self, thread: discord.Thread) -> None:
-        thread.me = None  # which the library leaves as it was
+        thread.me = None  # discord.py leaves it as it was
 
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         if before.category_id != after.category_id:
@@ -155,8 +155,9 @@ class Parley(RunningBot):
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
     """The bot, ready for `.start(token)`. Needs no token and touches no network.
 
-    settings: read from the environment when None. client_options: discord.Client's, which win over ours, and health,
-    listener (told of each decision) and followup (the second tier). Raises SettingError and UnusableModelError.
+    settings: None: read from the environment. client_options: discord.Client's, which override the bot's own, and
+    health, listener (called with each decision) and followup (the decider's second tier). Raises SettingError and
+    UnusableModelError.
     """
     settings = settings or load_settings()
     if settings.discord_api_base and settings.discord_gateway_url:
@@ -165,15 +166,15 @@ def create_bot(settings: Settings | None = None, **client_options: Any) -> Parle
 
 
 def use_server(api_base: str, gateway_url: str) -> None:
-    """Has discord.py, in the whole process, talk to this server: by three attributes, public though undocumented."""
+    """Points discord.py, in the whole process, at this server, by three public but undocumented attributes."""
     discord.http.Route.BASE = api_base
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
     discord.asset.Asset.BASE = str(yarl.URL(api_base).origin())
 
 
 def main() -> int:
-    """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must mend, 1 otherwise."""
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
+    """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must fix, 1 otherwise."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the running bot takes them over
         signal.signal(number, lambda *_: sys.exit(0))
     return command_line(sys.argv[1:], create_bot)
 

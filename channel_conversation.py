@@ -37,29 +37,29 @@ from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcom
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # so many answers make a conversation a longer one
-MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
-MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
+MAX_REMOTE = 2_000  # message ids remembered as a remote agent's questions and answers
+MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
-MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
-WORDED = 13  # newest messages that keep how they are worded, 1 kB each; a decision looks at 12 and a few of before
+MAX_TAKEN_BACK = 20_000  # ids of deleted messages and forgotten people, from all channels
+WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 
 
 @dataclass(slots=True)
 class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
-    since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
-    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left: those
-    whose conversation is not to be gone on with; told_before: what they were told before, or beside their questions, as
-    of LeftStates. names: of those who spoke; called: whom which word calls; named: by a message's id, whom it mentions,
-    names or replies to. waits: whether a run of the agent's waits for somebody, or has. taken_back: whose words, and
-    which, went since the turn began; tainted: those of them whose words its answer may have all the same. looked_up:
-    whose words tools gave, or answers of before. unsaid: of which questions the answers went since then, and sources:
-    from which messages on all answers did. told_off: who told the bot to keep out in messages that are trimmed.
-    has_asked_for_thread: whether to go on in one. came_from: where it did, the channel before, and the last message
-    there. unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
-    has_answered: whether the turn that runs, or has run last, has brought its answer to the history. passed_over: what
-    the model was not told, though it was told newer words: what waited then for a turn of its own.
+    since: id of its first message, not counting earlier ones put before it. remote: message id to the remote agent that
+    was asked it or said it; states: agent name to its state for the next question; left: agents that must begin a new
+    conversation; told_before: as in LeftStates.told. names: user id to the author's name; called: a word to the user
+    called by it, 0 where several share it; named: message id to the users it mentions, names or replies to. waits:
+    whether a run in the history waits for an answer. taken_back: deleted messages and forgotten people since the turn
+    began; tainted: those people whose words its answer may still have. looked_up: people whose words tools read, or
+    earlier answers drew on. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages,
+    after which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed
+    messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from,
+    and the last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody
+    calls the bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older
+    than told_through that the model was not told, since each waited for a turn of its own.
     """
 
     channel_id: int
@@ -102,12 +102,12 @@ class ChannelConversation:
         self.since = self.since or next((m.message_id for m in self.messages), 0)
 
     def add(self, message: MessageRecord, *, by_model: bool = True) -> None:
-        """Appends a message; one that is there already (the bot's own, as it grows) is replaced.
+        """Appends a message; replaces one of the bot's own that is there already, as a streamed answer grows.
 
-        by_model: of the bot's own, whether the model said it, and so need not be told it.
+        by_model: of the bot's own messages, whether the model wrote it, and so need not be told it.
         """
         if message.is_bot:
-            # A remote agent knows still what it was told in earlier conversations.
+            # A remote agent still knows what it was told in earlier conversations.
             agent = self.remote.get(message.message_id)
             before = {who for who in self.told_before.get(agent or "", {}).values() if who != UNKNOWN}
             people = frozenset(self.people_told_of() | before | self.tainted)
@@ -137,20 +137,20 @@ class ChannelConversation:
             add_to(self.called, message.author_id, message.author)
         told_whom = message
         if message.reply_to_id is not None and message.reply_to_author_id is None:
-            # A reply that came without the message it answers: only the conversation knows whose that was.
+            # Discord sent the reply without the message it answers: only the conversation knows its author.
             answered = self.find(message.reply_to_id)
             told_whom = replace(message, reply_to_author_id=answered.author_id) if answered else message
         called = called_by_name(message, self.names, self.called)
         if named := told_whom.named | called if called else told_whom.named:
             self.named[message.message_id] = named
         self.engagement_before = self.engagement
-        # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
+        # An offer is addressed to nobody until it is accepted: what people say after it they say to each other.
         if not message.unasked:
             self.engagement = self.engagement.after(told_whom, called)
 
     def _forget_wordings(self) -> None:
-        """A message keeps how it is worded while it is one of the newest, and twice as long while its author, what they
-        said before being part of a decision, has not spoken again; its runs of letters in the first case only."""
+        """Frees the cached wording of a message that is no longer one of the newest. It stays twice as long, but for
+        its runs of letters, until the author speaks again: a decision reads what the author said before."""
         leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
         leaving.forget_wording(whole=any(m.author_id == leaving.author_id for m in newest))
         older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
@@ -158,7 +158,7 @@ class ChannelConversation:
             message.forget_wording()
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
-        """Puts what was said before the conversation in front of it."""
+        """Puts earlier messages before those of the conversation."""
         known = {m.message_id for m in self.messages}
         # What was edited or deleted while it was being read is so here, too.
         current = [now for m in earlier if m.message_id not in known and (now := self.revisions.get(m.message_id, m))]
@@ -166,7 +166,7 @@ class ChannelConversation:
         self._replay(current + self.messages)
 
     def asks_for_thread(self, reply_to: int) -> bool:
-        """Whether it is long enough for a thread, which is said once. reply_to: what is about to be answered."""
+        """Whether it is long enough for a thread; true only once. reply_to: the question about to be answered."""
         own = (m for m in self.messages if m.is_bot and m.message_id >= self.since)
         answered = {m.reply_to_id for m in own if m.reply_to_id is not None} | {reply_to}
         if self.has_asked_for_thread or len(answered) < LONG_ANSWERS:
@@ -175,18 +175,18 @@ class ChannelConversation:
         return True
 
     def engagement_at(self, message: MessageRecord) -> Engagement:
-        """The engagement before this message, whether it is recorded already or not."""
+        """The engagement before this message, whether or not it is already recorded."""
         return self.engagement_before if self._is_newest(message) else self.engagement
 
     def before(self, message: MessageRecord, count: int) -> Sequence[MessageRecord]:
-        """The messages of people and the bot before this one, so many at most, whether it is recorded or not."""
+        """At most `count` messages of people and the bot before this one, whether or not it is already recorded."""
         end = len(self.messages) - self._is_newest(message)
         if self.has_other_bots:
             return [m for m in self.messages[:end] if not m.is_other_bot][-count:]
         return self.messages[max(end - count, 0) : end]
 
     def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
-        """A copy of the latest messages in which these are one, the newest."""
+        """A copy with only the latest messages, in which the newest, `utterance`, stands for all of `messages`."""
         ids = {m.message_id for m in messages}
         others = [m for m in self.messages[-MAX_JOINED:] if m.message_id not in ids]
         return replace(self, messages=[*others, utterance], names={}, called={})
@@ -200,18 +200,18 @@ class ChannelConversation:
         return bool(self.messages) and (self.messages[-1] is message or self.messages[-1] == message)
 
     def last_words_to(self, author_id: int) -> MessageRecord | None:
-        """What the bot said last to this person."""
+        """The bot's last message to this person."""
         return next((m for m in reversed(self.messages) if m.is_bot and author_id in m.addressees), None)
 
     def agent_of(self, message_id: int) -> str:
-        """Which agent said a message of the bot's: a remote one by its name, else the general one."""
+        """The name of the agent that said a message of the bot's: a remote agent's, else the general agent's."""
         return self.remote.get(message_id, GENERAL)
 
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
 
     def is_deleted(self, message_id: int) -> bool:
-        """Whether a message that was recorded was deleted since, and not merely trimmed."""
+        """Whether a recorded message was deleted since, and not only trimmed."""
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None
 
     def untold(self) -> list[MessageRecord]:
@@ -221,12 +221,12 @@ class ChannelConversation:
         return [m for m in untold if m.message_id not in known]
 
     def asked(self, agent: str, message_ids: Collection[int]) -> None:
-        """A remote agent is asked these, or answers by them."""
+        """Notes messages as questions to a remote agent, or as its answers."""
         self.remote = dict([*self.remote.items(), *dict.fromkeys(message_ids, agent).items()][-MAX_REMOTE:])
 
     def seen_since(self, people: Collection[int]) -> int:
-        """The first message that all of these saw as it was said: none said so before each spoke here. 0 for nobody."""
-        # What was read from before the conversation does not show who was there all the while.
+        """The first message id at which all these people had spoken here, and so were present; 0 for no people."""
+        # Messages read from before the conversation do not show who was present all the time.
         own = [m for m in self.messages if m.message_id >= self.since]
         newest = self.messages[-1].message_id if self.messages else 0
         return max((next((m.message_id for m in own if m.author_id == who), newest) for who in people), default=0)
@@ -239,7 +239,7 @@ class ChannelConversation:
         return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
 
     def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
-        """What the bot said after it was told this person's words, by its ids."""
+        """The bot's messages that may quote this person, by message id."""
         return {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
 
     def may_quote(self, message_id: int | None, author_id: int) -> bool:
@@ -248,10 +248,10 @@ class ChannelConversation:
         return said is None or author_id in said.drew_on
 
     def revise(self, message: MessageRecord) -> None:
-        """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
+        """Applies an edit to the record, to replies that quote the message, and to the model's history."""
         before = self.find(message.message_id)
         self._change({message.message_id: message})
-        # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
+        # The bot edits its own message many times as it streams, and Discord sends an edit for each unfurled link.
         is_edited = before is None or before.own_words != message.own_words
         if is_edited and not message.is_bot:
             self._leave(self._told([message.message_id]))
@@ -259,9 +259,9 @@ class ChannelConversation:
             self._replay(self.messages)
 
     def remove(self, message_ids: Collection[int]) -> None:
-        """Drops messages for good: from the record, from replies that quote them, and from what the model is told.
+        """Drops messages for good: from the record, from replies that quote them, and from the model's history.
 
-        With one that the model said goes what the model is told that it said.
+        Of a message that the model wrote, the answer in the history goes too.
         """
         self._leave(self._told(message_ids))
         own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
@@ -272,14 +272,14 @@ class ChannelConversation:
             self._replay(self.messages)
 
     def forget(self, author_id: int) -> None:
-        """Drops all that one person said, others' quotes of it, and the answers to them or that may quote them."""
+        """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
         if author_id in self.people_told_of().union(*(told.values() for told in self.told_before.values())):
             self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
-        # What is quoted from before the conversation may be an answer of ours out of what was looked up for it.
+        # A quote from before the conversation may be an answer of the bot's that drew on looked-up words.
         known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
         told_of |= {tag["message_id"] for tag in tags_in(self.llm_history) if is_looked_up} - known
         replies = [m for m in self.messages if m.reply_to_id is not None]
@@ -290,12 +290,12 @@ class ChannelConversation:
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
         theirs |= answers.keys()
         others = {m.message_id for m in self.messages} - theirs
-        # Of a message that was trimmed it is not known whose it was.
+        # The author of a trimmed message is not known any more.
         self._leave(agent for i, agent in self.remote.items() if i not in others)
         self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & {*told.values()})
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
         cuts = filter(None, (context_of(self.llm_history), *map(cut_before, self.llm_history)))
-        if any(author_id in before.people for before in cuts):  # what is left may be out of what was cut
+        if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
             self.sources |= {tag["message_id"] for tag in tags_in(self.llm_history)}
         self.looked_up -= {author_id}
         self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
@@ -306,7 +306,7 @@ class ChannelConversation:
         self._replay(self.messages)
 
     def left_states(self) -> LeftStates:
-        """What remote agents need back in the channel's next conversation."""
+        """The remote agents' states for the channel's next conversation."""
         authors = {m.message_id: min(m.addressees, default=UNKNOWN) if m.is_bot else m.author_id for m in self.messages}
         authors |= {m.message_id: UNKNOWN for m in self.messages if len(m.addressees) > 1}
         told = {}
@@ -316,12 +316,12 @@ class ChannelConversation:
         return LeftStates(dict(self.states), told, self.last_activity)
 
     def _told(self, message_ids: Collection[int]) -> set[str]:
-        """The remote agents that were told any of these."""
+        """The remote agents that were told any of these messages."""
         before = {agent for agent, told in self.told_before.items() if not told.keys().isdisjoint(message_ids)}
         return before | {self.remote[i] for i in message_ids if i in self.remote}
 
     def _leave(self, agents: Iterable[str]) -> None:
-        """What they were told is to be forgotten, which they cannot be made to: with them it begins anew."""
+        """Ends these remote agents' conversations: they cannot be made to forget, so each begins a new one."""
         for agent in set(agents):
             self.states.pop(agent, None)
             self.left |= {agent}
@@ -337,22 +337,22 @@ class ChannelConversation:
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }
         changes = {**quoting, **changes}
-        # One that differs by an unfurled link or a quotation at most has the same words.
+        # A message that differs only by an unfurled link or a quotation has the same words.
         words = {m.message_id: m.own_words for m in self.messages}
         gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.own_words)]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
-        # A turn that runs was told the old words, and brings them back in its history.
+        # A running turn was told the old words, and will bring them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
         self.llm_history = reworded(self.llm_history, changes)
         self.take_back(("message", i) for i in gone)
 
     def begin_turn(self) -> None:
-        """From now on it counts what is taken back: what was before, the turn is not told."""
+        """Begins to note what is taken back. What was taken back earlier the turn is not told."""
         self.taken_back, self.has_answered = OrderedDict(), False
         self.tainted = self.sources = NOBODY
 
     def take_back(self, sources: Iterable[Source]) -> bool:
-        """The agent keeps nothing of these, nor does it when the turn that runs has ended. Returns whether it did."""
+        """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
         gone = dict.fromkeys(sources)
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_TAKEN_BACK:
@@ -363,7 +363,7 @@ class ChannelConversation:
         return changed
 
     def trim(self, max_messages: int, max_characters: int) -> None:
-        """Drops the oldest messages once a cap is passed, down to three quarters of it, so that this is rare."""
+        """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare."""
         if len(self.messages) <= max_messages and self.size <= max_characters:
             return
         kept: list[MessageRecord] = []
@@ -383,11 +383,11 @@ class ChannelConversation:
         self.told_off = frozenset(told_off)
 
     def current(self, llm_history: History) -> History:
-        """What the model was told and said in the turn that runs, less what was deleted or edited while it spoke."""
+        """A running turn's history with the deletions and edits made since the turn began."""
         return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), self.revisions), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
-        """Takes over what the model was told and said, as it is now."""
+        """Takes over a finished turn's history, with the deletions and edits made since the turn began."""
         self.llm_history = self.current(llm_history)
         self.unsaid, self.sources, self.has_answered = NOBODY, NOBODY, bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
@@ -396,16 +396,16 @@ class ChannelConversation:
         self.passed_over = self.passed_over and self.passed_over - told
 
     def cut(self, max_tokens: int) -> Cut | None:
-        """What has to leave the model's history for it to take no more tokens than this; None where nothing has to."""
+        """What to cut from the model's history so that it fits this many tokens; None where it fits."""
         made = cut(self.llm_history, max_tokens, [m for m in self.messages if m.is_bot])
-        if made and made.start:  # whose words tools gave may stand in any answer
+        if made and made.start:  # any answer may have looked-up words in it
             return replace(made, origin=replace(made.origin, people=made.origin.people | self.looked_up))
         return made
 
     def shorten(self, made: Cut, summary: str = "") -> str:
-        """Cuts the model's history, and has it begin with this summary of what goes. Returns it, unless what it was
-        made of has been taken back since; then it is not told."""
-        if len(self.llm_history) != made.length:  # it was forgotten as a whole
+        """Cuts the model's history and begins it with this summary of what was cut. Returns the summary; empty where
+        some of what it was made of has been taken back since, so that it is not used."""
+        if len(self.llm_history) != made.length:  # the whole history was forgotten
             return ""
         if made.origin.is_among(self.taken_back):
             summary = ""
@@ -415,7 +415,7 @@ class ChannelConversation:
         return summary
 
     def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
-        """Drops what runs keep that nobody will go on with. Returns whether there were any."""
+        """Drops the state of waiting runs that nobody will resume. Returns whether there were any."""
         gone = {ask_id for m in self.llm_history if (ask_id := waits_for(m)) and not is_waiting(ask_id)}
         if gone:
             self.llm_history = [replace(m, metadata=None) if waits_for(m) in gone else m for m in self.llm_history]
@@ -435,7 +435,7 @@ class ChannelConversation:
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
         self.messages, self.size, self.named, self.has_other_bots = [], 0, {}, False
         trimmed = Engagement()
-        if self.told_off:  # which is all that is still known of messages that are trimmed
+        if self.told_off:  # the only thing still known of trimmed messages
             people = {who: Standing(told_off=True) for who in self.told_off}
             trimmed = Engagement(bot=self.engagement.bot, bot_name=self.engagement.bot_name, people=people)
         self.engagement = self.engagement_before = trimmed

@@ -44,7 +44,7 @@ class CreateBot(Protocol):
 
 
 def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
-    """Runs the bot until it is told to stop, or the command that is asked for. Returns the exit code."""
+    """Runs the bot until it is told to stop, or runs the given command. Returns the exit code."""
     if arguments and arguments[0] not in ("doctor", *ON_WHAT_IS_KEPT):
         sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, sessions, or move.\n")
         return 2
@@ -79,19 +79,19 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
 
 
 def share_arena() -> None:
-    """Has all threads take memory from one arena of glibc, to be called before there are any: each that writes now and
-    then would keep some 10 MB in one of its own. Elsewhere it does nothing."""
+    """Makes all threads share one arena of glibc's malloc: in an arena of its own each would keep some 10 MB. To be
+    called before any thread is started. Does nothing without glibc."""
     with suppress(AttributeError, OSError, TypeError):  # another C library; none; Windows
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 async def run(settings: Settings, create_bot: CreateBot) -> int:
-    """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
+    """Runs the bot, without a token in the playground. Returns the exit code."""
     followup = load_followup(settings.followup_eagerness, settings.followup_window_seconds)
     make_bot = partial(create_bot, followup=followup)
-    gc.disable()  # as in bot.py: with the model its provider's modules are imported
-    make_bot(settings)  # a model that cannot be built ends the start before anything else begins
-    gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
+    gc.disable()  # as in bot.py: building the model imports its provider's modules
+    make_bot(settings)  # fails here, before anything else begins, if the model cannot be built
+    gc.freeze()  # modules stay for good: walking through them blocked the event loop for 0.3 s at each collection
     gc.enable()
     password = settings.console_password.get_secret_value() if settings.console_password else None
     serve_it = partial(serve, password=password, shows_content=settings.console_show_content)
@@ -116,6 +116,6 @@ async def run(settings: Settings, create_bot: CreateBot) -> int:
 
 
 def commands_of(create_bot: CreateBot, settings: Settings) -> list[dict[str, Any]]:
-    """The commands that the bot registers, as Discord is sent them. Raises as create_bot() does."""
+    """The commands that the bot registers, as sent to Discord. Raises as create_bot() does."""
     tree = create_bot(settings).tree
     return [dict(command.to_dict(tree)) for command in tree.get_commands()]

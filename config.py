@@ -15,15 +15,15 @@ from setting_checks import SettingChecks
 
 
 class SettingError(ValueError):
-    """A setting that cannot work. Its text is one sentence for the owner: variable, value, remedy."""
+    """A setting that cannot work. Its text is one sentence for the owner, with variable, value and remedy."""
 
 
 def setting(default: Any, meaning: str, use: str = "", *, example: object = None, **limits: Any) -> Any:
     """A field of Settings.
 
-    meaning: what it does, for docs/settings.md and .env.example. use: what works, as the end of the sentence "use ..."
-    that the owner reads when a value does not; made from type and limits where it is left out. example: for
-    .env.example, where the default is none.
+    meaning: what it does, for docs/settings.md and .env.example. use: the valid values, as the end of the sentence
+    "use ..." that the owner reads for a wrong value; empty: made from type and limits. example: a value for
+    .env.example where there is no default.
     """
     return Field(
         default, description=meaning, examples=[example] if example else None, json_schema_extra={"use": use}, **limits
@@ -31,7 +31,7 @@ def setting(default: Any, meaning: str, use: str = "", *, example: object = None
 
 
 class Settings(SettingChecks):
-    """What the owner of the bot can choose. Each field is the environment variable of the same name.
+    """The settings of the bot's owner. Each field is the environment variable of the same name.
 
     `make settings` writes docs/settings.md, .env.example and the table in README from it.
     """
@@ -375,7 +375,7 @@ class Settings(SettingChecks):
 
     @property
     def site(self) -> str:
-        """Where the server's own client is, to which links to messages lead."""
+        """The base address of links to messages, at which the server's own client is."""
         return self.discord_api_base.split("/api/")[0] if self.discord_api_base else "https://discord.com"
 
     @model_validator(mode="after")
@@ -404,7 +404,7 @@ def load_settings() -> Settings:
     except UnicodeDecodeError:
         raise SettingError(".env cannot be read: save it as text in UTF-8.") from None
     for name in [name for name, value in os.environ.items() if not value and name.endswith(("_KEY", "_BASE_URL"))]:
-        del os.environ[name]  # the providers' clients take an empty key for a key
+        del os.environ[name]  # the providers' clients would use an empty key
     try:
         return Settings()
     except ValidationError as error:
@@ -412,7 +412,7 @@ def load_settings() -> Settings:
 
 
 def what_works(name: str) -> str:
-    """The values that a setting takes, in words that follow "use"."""
+    """The valid values of a setting, in words that follow "use"."""
     field = Settings.model_fields[name]
     if isinstance(field.json_schema_extra, dict) and (use := field.json_schema_extra["use"]):
         return str(use)

@@ -29,12 +29,12 @@ __all__ = [
 class ConversationManager:
     """The active conversations, one per channel at most.
 
-    clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
-    agent_state_seconds: for how long what remote agents need back outlasts it, for the channel's next one.
-    keeps_open: (channel id) -> whether its conversation outlasts the timeout, since an answer is awaited there.
-    is_behind: (channel id) -> whether earlier messages are still to be taken up there, here or by the next process:
-    only then it is known whether somebody had gone on with its conversation in time.
-    on_change: told the channel whose conversation changed by anything but a message that was recorded.
+    clock: returns the time as an aware datetime. max_messages, max_characters: caps of one conversation.
+    agent_state_seconds: how long remote agents' states outlive a conversation, for the channel's next one.
+    keeps_open: (channel id) -> whether its conversation outlives the timeout, since an answer is awaited there.
+    is_behind: (channel id) -> whether missed messages there are still to be read, by this process or the next. Until
+    then it is not known whether somebody continued the conversation in time, so it does not expire.
+    on_change: called with the channel id on every change except a recorded message.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ConversationManager:
         return None
 
     def names_of(self, people: Collection[int]) -> dict[int, str]:
-        """How those of these people are called who speak in conversations."""
+        """The names of those of these people who have spoken in an active conversation, by user id."""
         wanted = frozenset(people)
         found = (conversation.names for conversation in self._conversations.values())
         return {who: names[who] for names in found for who in wanted & names.keys()}
@@ -84,7 +84,7 @@ class ConversationManager:
         initial_messages: Sequence[MessageRecord],
         told_off: frozenset[int] = frozenset(),
     ) -> ChannelConversation:
-        """Begins a conversation. told_off: who told the bot to keep out in messages that are not among these."""
+        """Begins a conversation. told_off: people who told the bot to keep out in messages that are not included."""
         now = self._clock()
         conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages), told_off=told_off)
         left = self.left_states(channel_id)
@@ -96,29 +96,29 @@ class ConversationManager:
         return conversation
 
     def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
-        """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
+        """Adds a message to the channel's conversation and restarts its timeout. Does nothing where there is none."""
         if conversation := self.get(channel_id):
             conversation.add(message, by_model=by_model)
             conversation.trim(self._max_messages, self._max_characters)
             conversation.last_activity = self._clock()
 
     def current(self, channel_id: int, llm_history: History) -> History | None:
-        """As ChannelConversation.current; None where there is no conversation to have it."""
+        """As ChannelConversation.current; None where there is no conversation any more."""
         conversation = self.get(channel_id)
         return conversation.current(llm_history) if conversation else None
 
     def find(self, channel_id: int, message_id: int) -> MessageRecord | None:
-        """A message as the channel's conversation has it."""
+        """The message as recorded in the channel's conversation."""
         conversation = self.get(channel_id)
         return conversation.find(message_id) if conversation else None
 
     def touch(self, channel_id: int) -> None:
-        """Something happened there: the channel's conversation, if there is one, lives on from now."""
+        """Restarts the timeout of the channel's conversation, if there is one."""
         if conversation := self.get(channel_id):
             conversation.last_activity = self._clock()
 
     def record_bot_response(self, channel_id: int, llm_history: list[ModelMessage]) -> None:
-        """Replaces what the model is given back next time."""
+        """Replaces the model's history once a turn has ended."""
         if conversation := self.get(channel_id):
             conversation.answered(llm_history)
             conversation.last_activity = self._clock()
@@ -133,29 +133,30 @@ class ConversationManager:
         return summary
 
     def record_declined(self, channel_id: int, authors: Collection[int]) -> None:
-        """The agent declined a turn with messages of these people."""
+        """Notes that the agent declined a turn with messages of these people."""
         if conversation := self.get(channel_id):
             conversation.declines = conversation.declines.after(authors, self._clock())
             self._on_change(channel_id)
 
     def record_call(self, channel_id: int, author_id: int) -> None:
-        """This person mentioned the bot or replied to it."""
+        """Notes that this person mentioned the bot or replied to it."""
         if (conversation := self.get(channel_id)) and conversation.declines != NO_DECLINES:
             conversation.declines = conversation.declines.called(author_id)
             self._on_change(channel_id)
 
     def revise(self, channel_id: int, message: MessageRecord) -> bool:
-        """Follows an edit of a recorded message. Returns whether anything changed."""
+        """Applies an edit of a recorded message. Returns whether anything changed."""
         self._drop_left(channel_id, lambda message_id, _: message_id == message.message_id)
         return self._change(channel_id, lambda conversation: conversation.revise(message))
 
     def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Follows a deletion."""
+        """Applies a deletion."""
         self._drop_left(channel_id, lambda message_id, _: message_id in message_ids)
         self._change(channel_id, lambda conversation: conversation.remove(message_ids))
 
     def retract(self, channel_id: int, message_id: int) -> None:
-        """The bot takes back a message of its own answer: what it said stands in the others, and is not unsaid."""
+        """Drops a message of an answer that the bot itself deleted. The answer stays in the model's history, since its
+        other messages hold the text."""
         if conversation := self.get(channel_id):
             conversation.own -= {message_id}
             conversation.remote.pop(message_id, None)
@@ -167,7 +168,7 @@ class ConversationManager:
         self._change(channel_id, lambda conversation: conversation.forget(author_id))
 
     def record_agent_state(self, channel_id: int, agent: str, state: AgentState | None) -> None:
-        """What a remote agent needs back next time; None: nothing."""
+        """Keeps a remote agent's state for its next question; None: there is none to keep."""
         if conversation := self.get(channel_id):
             if state is not None and agent not in conversation.left:
                 conversation.states[agent] = state
@@ -176,16 +177,17 @@ class ConversationManager:
             self._on_change(channel_id)
 
     def record_looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
-        """Tools gave the agent words of these."""
+        """Notes whose words tools gave the agent."""
         people = {one for kind, one in sources if kind == "person"}
         if (conversation := self.get(channel_id)) and not people <= conversation.looked_up:
-            # Who was forgotten between a tool's reading them and this.
+            # Somebody may have been forgotten after the tool read their words.
             conversation.tainted |= {one for one in people if ("person", one) in conversation.taken_back}
             conversation.looked_up |= people
             self._on_change(channel_id)
 
     def record_shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
-        """A remote agent is told these words beside its questions: it begins anew once a message goes that has them."""
+        """Notes words that a remote agent is told beside its questions. When a message with one of them is deleted, the
+        agent begins a new conversation."""
         if conversation := self.get(channel_id):
             said = [m for m in conversation.messages if not m.is_bot and any(word in m.text for word in words)]
             told = conversation.told_before.get(agent, {}) | {m.message_id: m.author_id for m in said}
@@ -193,21 +195,21 @@ class ConversationManager:
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
-        """Follows the channel's conversation again; unwelcome: no longer, since an unprompted answer was that."""
+        """Allows unprompted answers in the channel's conversation again, or stops them. unwelcome: why they stop."""
         conversation = self._conversations.get(channel_id)
         if conversation is not None and conversation.unwelcome is not unwelcome:
             conversation.unwelcome = unwelcome
             self._on_change(channel_id)
 
     def let_go(self, is_waiting: Callable[[int, str], bool]) -> list[int]:
-        """Drops what runs keep that nobody will go on with. Returns the channels where there were any."""
+        """Drops the state of waiting runs that nobody will resume. Returns the channels where there were any."""
         waiting = [c for c in self._conversations.values() if c.waits]
         return self._changed(c.channel_id for c in waiting if c.let_go(partial(is_waiting, c.channel_id)))
 
     def take_back(self, *sources: Source) -> list[int]:
-        """The agent keeps nothing of these anywhere, whatever channel they are of.
+        """Drops what the agent keeps of these sources in every channel, as a running turn may have looked them up.
 
-        Returns the channels where it did. Where a turn runs, it may have looked them up.
+        Returns the channels where it kept any.
         """
         concerned = [c for c in self._conversations.values() if c.waits or self._holds[c.channel_id]]
         return self._changed(c.channel_id for c in concerned if c.take_back(sources))
@@ -219,7 +221,7 @@ class ConversationManager:
         return changed
 
     def forget_history(self, channel_id: int) -> None:
-        """Drops what the model is given back; the messages stay."""
+        """Drops the model's history; the messages stay."""
         self._change(channel_id, lambda conversation: conversation.answered([]))
 
     def _change(self, channel_id: int, change: Callable[[ChannelConversation], None]) -> bool:
@@ -233,20 +235,17 @@ class ConversationManager:
         return True
 
     def end_if_silent(self, channel_id: int, until: datetime) -> None:
-        """Ends the channel's conversation if it had expired by then; holds do not count, which are about now."""
+        """Ends the channel's conversation if it had expired by then. Holds are ignored, since they are about now."""
         conversation = self._conversations.get(channel_id)
         if conversation and self.is_over(channel_id, until - conversation.last_activity):
             self._expire(conversation)
 
     def move(self, channel_id: int, thread_id: int) -> None:
-        """Has the conversation go on in another place, with what was said; there the model is told it anew.
-
-        So does one that goes back to where it came from.
-        """
+        """Moves the conversation to a thread, or back, with its messages; there the model is told all of them again."""
         if conversation := self.get(channel_id):
             last = conversation.messages[-1:]
             moved = self.start(thread_id, conversation.messages, conversation.told_off)
-            # Who was there all the while is known of it no better than before.
+            # The messages put before the conversation still do not show who was present.
             moved.since = conversation.since
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             moved.looked_up = conversation.looked_up  # it may stand in what replies quote
@@ -255,16 +254,16 @@ class ConversationManager:
             self.end(channel_id)
 
     def unopened(self) -> list[tuple[int, int]]:
-        """The threads in which conversations were to go on and nothing was said yet, with the channels they are of."""
+        """The threads to which a conversation moved and where nothing was said yet, each with the channel before it."""
         found = ((c, c.came_from, c.messages[-1:]) for c in self._conversations.values())
         return [(c.channel_id, came[0]) for c, came, last in found if came and last and last[0].message_id <= came[1]]
 
     def moved_from(self, channel_id: int) -> list[int]:
-        """Where conversations go on that began in this channel."""
+        """The ids of the places to which conversations of this channel moved."""
         return [c.channel_id for c in self._conversations.values() if c.came_from and c.came_from[0] == channel_id]
 
     def end(self, channel_id: int) -> None:
-        """Drops all that is kept of the channel."""
+        """Drops everything kept of the channel."""
         conversation, left = self._conversations.pop(channel_id, None), self._left.pop(channel_id, None)
         if conversation or left:
             self._on_change(channel_id)
@@ -292,7 +291,7 @@ class ConversationManager:
         )
 
     def left_states(self, channel_id: int) -> LeftStates | None:
-        """What the channel's next conversation gives back to remote agents; None where there is nothing, or is one."""
+        """Remote agents' states for the channel's next conversation; None where there are none, or one is active."""
         conversation = self._conversations.get(channel_id)
         left = conversation.left_states() if conversation and self._expired(conversation) else None
         left = left or self._left.get(channel_id)
@@ -317,7 +316,7 @@ class ConversationManager:
         self._on_change(conversation.channel_id)
 
     def _drop_left(self, channel_id: int, is_gone: Callable[[int, int], bool]) -> None:
-        self.get(channel_id)  # or one that has expired is asked nothing
+        self.get(channel_id)  # frees an expired conversation, whose states then are in _left
         if (left := self._left.get(channel_id)) and (rest := left.without(is_gone)) is not left:
             self._left[channel_id] = rest
             self._on_change(channel_id)
@@ -330,9 +329,10 @@ class ConversationManager:
         *,
         at: datetime | None = None,
     ) -> ChannelConversation | None:
-        """Takes up the conversation where it was left, unless the channel has one; None if it has expired since.
+        """Restores a stored conversation, unless the channel has one; None if it has expired since.
 
-        messages: its own, oldest first. at: when it must have been alive, where not now; it then lives on from now.
+        messages: its own, oldest first. at: the time at which it must not have expired, None: now. With a time given,
+        its timeout restarts now.
         """
         if there := self.get(channel_id):
             return there
@@ -361,14 +361,14 @@ class ConversationManager:
             return None
         self._left.pop(channel_id, None)
         if at is not None:
-            conversation.last_activity = self._clock()  # it goes on with what is heard of only now
+            conversation.last_activity = self._clock()  # it continues with messages that are only read now
         conversation.trim(self._max_messages, self._max_characters)
         self._conversations[channel_id] = conversation
         return conversation
 
     @contextmanager
     def hold(self, channel_id: int) -> Iterator[None]:
-        """Keeps the channel's conversation from expiring meanwhile: somebody is owed an answer."""
+        """Keeps the channel's conversation from expiring while somebody waits for an answer."""
         self._holds[channel_id] += 1
         try:
             yield
@@ -379,7 +379,7 @@ class ConversationManager:
                 conversation.last_activity = max(conversation.last_activity, self._clock())
 
     def sweep(self) -> int:
-        """Frees the expired conversations, touched again or not, and what was left too long. Returns how many."""
+        """Frees expired conversations, and outdated states of remote agents. Returns how many conversations."""
         expired = [conversation for conversation in self._conversations.values() if self._expired(conversation)]
         for conversation in expired:
             self._expire(conversation)
@@ -392,12 +392,12 @@ class ConversationManager:
         return self._is_silent(conversation) and not self._is_behind(conversation.channel_id)
 
     def _is_silent(self, conversation: ChannelConversation) -> bool:
-        """Whether nothing was heard there for the timeout, as far as it is known by now."""
+        """Whether the timeout has passed since the last activity that this process knows of."""
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
         if idle <= self._timeout:  # as nearly always, several times a message
             return False
         return self.is_over(conversation.channel_id, idle) and not self._holds[conversation.channel_id]
 
     def is_over(self, channel_id: int, idle: timedelta) -> bool:
-        """Whether the channel's conversation has expired once nothing was said for so long."""
+        """Whether the channel's conversation expires after this long a silence."""
         return idle > self._timeout and not self._keeps_open(channel_id)

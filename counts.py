@@ -1,7 +1,7 @@
-"""How much the bot decided, answered, declined and failed, by hour and day (UTC), and how soon: figures, no words.
+"""Counts of decisions, turns, faults and latencies, by hour and day (UTC), without anybody's words.
 
-Of each server, and of all together, which are what is kept under ALL. Days are kept for 62 days, as the ledger's are;
-of a server, for a week.
+Counted for each server, and under ALL for everything together. Days are kept for 62 days, like the ledger's; those of
+a single server for a week.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALL = -1
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NEVER = datetime.min.replace(tzinfo=UTC)
 SECONDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0, 300.0)
-"""Up to which a latency is counted with others; the last holds the longer ones, too."""
+"""Upper bounds of the latency buckets; the last bucket holds longer ones too."""
 ANSWERING, SILENT, ENDED, FAULT, FIRST, WHOLE = "answering ", "silent ", "ended ", "fault ", "first ", "whole "
 
 K = TypeVar("K", Reason, FaultKind)
@@ -45,24 +45,24 @@ class Tally:
 
     @property
     def decisions(self) -> int:
-        """How many messages were decided on; one that was decided on anew counts once more."""
+        """How many decisions were made; a message that was decided on again counts again."""
         return sum(self._by(ANSWERING, Reason).values()) + sum(self._by(SILENT, Reason).values())
 
     @property
     def silences(self) -> dict[Reason, int]:
-        """Messages that were not answered, by why, the most first; but for those that the agent declined."""
+        """Messages not answered, by reason, most frequent first; without those that the agent declined."""
         silences = self._by(SILENT, Reason)
         silences.pop(Reason.DECLINED, None)
         return silences
 
     @property
     def answering(self) -> dict[Reason, int]:
-        """Messages that were to be answered, by why, the most first."""
+        """Messages to be answered, by reason, most frequent first."""
         return self._by(ANSWERING, Reason)
 
     @property
     def answered(self) -> int:
-        """Turns that ended in an answer; the like of the others."""
+        """Turns that ended in an answer."""
         return self.ended(Ending.ANSWERED)
 
     @property
@@ -71,7 +71,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Turns that ended in a failure, or whose answer Discord did not take."""
+        """Turns that ended in a failure, or whose answer could not be posted."""
         return self.ended(Ending.FAILED) + self.ended(Ending.UNDELIVERED)
 
     def ended(self, ending: Ending) -> int:
@@ -79,15 +79,15 @@ class Tally:
 
     @property
     def faults(self) -> dict[FaultKind, int]:
-        """What went wrong, by kind, the most often first."""
+        """Faults by kind, most frequent first."""
         return self._by(FAULT, FaultKind)
 
     def first_text(self, share: float) -> float | None:
-        """Within how many seconds the first text of so many answers stood: 0.5 for the median. None: of no answer."""
+        """Seconds within which this share of answers had its first text, 0.5 for the median; None: no answers."""
         return self._within(FIRST, share)
 
     def whole(self, share: float) -> float | None:
-        """The same until the answer was whole."""
+        """Seconds within which this share of answers was complete; None: no answers."""
         return self._within(WHOLE, share)
 
     def _by(self, what: str, kinds: type[K]) -> dict[K, int]:
@@ -95,7 +95,7 @@ class Tally:
         return dict(sorted(found.items(), key=lambda item: item[1], reverse=True))
 
     def _within(self, what: str, share: float) -> float | None:
-        """Between a bucket's bounds as if what is in it were spread evenly."""
+        """Interpolates between a bucket's bounds, as if its values were spread evenly."""
         counts = [self.numbers.get(f"{what}{number}", 0) for number in range(len(SECONDS))]
         if not (total := sum(counts)):
             return None
@@ -106,25 +106,25 @@ class Tally:
 
 
 class Counts(Observer):
-    """Counts what it is told. clock: aware. Nothing of it is stored before somebody asks for that."""
+    """Counts events in memory; this_hour() and before() give what to store. clock: returns aware datetimes."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._days: dict[date, dict[int, Numbers]] = {}  # before today
         self._hours: dict[datetime, dict[int, Numbers]] = {}
-        self._now: dict[int, Numbers] = {}  # the last of the hours
-        self._until = NEVER
-        self.has_changed = False  # more than by messages that are not answered
-        self.has_turned = False  # an hour has ended since those before were stored
+        self._now: dict[int, Numbers] = {}  # the current hour
+        self._until = NEVER  # the end of the current hour
+        self.has_changed = False  # by more than decisions, since this_hour() was last called
+        self.has_turned = False  # an hour has ended since before() was last called
 
     # What is read
 
     def today(self, guild_id: int | None = None) -> Tally:
-        """What was counted today (UTC), in a server, or, with None, in all of them and in direct messages; 0: there."""
+        """Today's counts (UTC). guild_id: a server; 0: direct messages; None: everything."""
         return self.days(1, guild_id)[0][1]
 
     def days(self, count: int = 7, guild_id: int | None = None) -> list[tuple[date, Tally]]:
-        """The same of the last days, today last, also those on which nothing was counted."""
+        """The counts of the last days, today last, including days without any. guild_id: as of today()."""
         self._begin(self._clock())
         key, today = ALL if guild_id is None else guild_id, self._hour.date()
         days = [today - back * DAY for back in range(min(count, DAYS_KEPT) - 1, -1, -1)]
@@ -133,7 +133,7 @@ class Counts(Observer):
         return [(day, Tally(found.get(day) or self._days.get(day, {}).get(key, {}))) for day in days]
 
     def hours(self, count: int = HOURS_KEPT, guild_id: int | None = None) -> list[tuple[datetime, Tally]]:
-        """The same of the last hours, each by when it began, the one that it is now last."""
+        """The counts of the last hours by their beginning, the current one last. guild_id: as of today()."""
         self._begin(self._clock())
         key = ALL if guild_id is None else guild_id
         hours = [self._hour - back * HOUR for back in range(min(count, HOURS_KEPT) - 1, -1, -1)]
@@ -159,11 +159,11 @@ class Counts(Observer):
 
     @property
     def guild_ids(self) -> set[int]:
-        """The servers that anything was counted in."""
+        """The servers with any counts."""
         return {key for kept in (*self._days.values(), *self._hours.values()) for key in kept} - {0, ALL}
 
     def left(self, guild_id: int) -> None:
-        """The bot is in this server no longer: what was counted there goes, but for the figures of all together."""
+        """Drops the counts of a server that the bot has left; those of everything together stay."""
         for kept in (*self._days.values(), *self._hours.values()):
             kept.pop(guild_id, None)
         self.has_changed = self.has_turned = True
@@ -185,11 +185,11 @@ class Counts(Observer):
 
     @property
     def _today(self) -> date:
-        """The day that it was last, of whose hours those before are summed up."""
+        """The day of the current hour. Hours of earlier days are summed up by day."""
         return self._hour.date() if self._until > NEVER else date.min
 
     def _begin(self, now: datetime) -> None:
-        """The hour that it is now; a clock that is set back goes on with the one that was. What is too old goes."""
+        """Begins a new hour if the current one is over, and drops what is too old. A clock set back changes nothing."""
         if now < self._until:
             return
         hour, before = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0), self._today
@@ -213,23 +213,23 @@ class Counts(Observer):
     # Kept
 
     def this_hour(self) -> Callable[[], bytes]:
-        """Gives what this hour has come to, in JSON, whenever that is made."""
+        """The current hour's counts, copied now; the returned function encodes them as JSON."""
         self._begin(self._clock())
         self.has_changed = False
         return _encoded({self._hour.isoformat(): {key: {**numbers} for key, numbers in self._now.items()}})
 
     def before(self) -> Callable[[], bytes]:
-        """The same of the hours and days before."""
+        """The same for the earlier hours and days."""
         self._begin(self._clock())
         self.has_turned = False
-        # What is counted of a time that is over never changes.
+        # Their counts never change, so that a shallow copy is enough.
         hours = {hour.isoformat(): {**kept} for hour, kept in self._hours.items() if hour != self._hour}
         return _encoded(hours | {day.isoformat(): {**kept} for day, kept in self._days.items()})
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what either gave: of both, one after the other, and of several processes. Raises ValueError.
+        """Adds stored counts of this_hour() or before(), of this process or of others. Raises ValueError.
 
-        Their clocks may be somewhat ahead: what began there, and did not here, counts as what it is here.
+        The clock of another process may be ahead: an hour that has not begun here counts as the current one.
         """
         read = STORED.validate_python(stored)
         now = self._clock()
@@ -252,7 +252,7 @@ class Counts(Observer):
 
 
 class Faults(Observer):
-    """The last things that went wrong, newest first, and how often each kind did in the last hour."""
+    """The latest faults, newest first, and the number of each kind in the last hour."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -260,11 +260,11 @@ class Faults(Observer):
         self._minutes: Counter[tuple[FaultKind, datetime]] = Counter()
 
     def last(self, count: int = FAULTS_KEPT, guild_id: int | None = None) -> list[Fault]:
-        """guild_id: only what went wrong in this server."""
+        """The latest faults, newest first. guild_id: only those in this server."""
         return [fault for fault in self._last if guild_id in (None, fault.guild_id)][:count]
 
     def last_hour(self) -> dict[FaultKind, int]:
-        """How often each kind went wrong in the last hour, the most often first."""
+        """The number of faults of each kind in the last hour, most frequent first."""
         self._sweep(self._clock())
         counts: Counter[FaultKind] = Counter()
         for (kind, _), count in self._minutes.items():
@@ -277,7 +277,7 @@ class Faults(Observer):
         self._minutes[fault.kind, fault.at.replace(second=0, microsecond=0)] += 1
 
     def left(self, guild_id: int) -> None:
-        """The bot is in this server no longer."""
+        """Drops the faults of a server that the bot has left."""
         self._last = deque((fault for fault in self._last if fault.guild_id != guild_id), FAULTS_KEPT)
 
     def _sweep(self, now: datetime) -> None:
@@ -298,7 +298,7 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> Numbers:
 
 
 def _add(to: dict[int, Numbers], more: Mapping[int, Mapping[str, int]]) -> None:
-    """What stood there before may be on its way to the store, and does not change."""
+    """Adds counts. The earlier dicts are replaced and not changed, as they may be on their way to the store."""
     for key, numbers in more.items():
         to[key] = _sum((to.get(key, {}), numbers))
 

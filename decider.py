@@ -1,8 +1,8 @@
 """When to speak: every message gets one Decision, with its reason.
 
-Three tiers: an explicit trigger (a mention, a reply to the bot) always counts. Else rules say what needs no guess, the
-follow-up tier (a trained model, or two rules of thumb) says how likely the message was said to the bot, and a judge (a
-fast model) is asked where that leaves it unsure.
+Three tiers: an explicit trigger (a mention, a reply to the bot) always counts. Else rules decide the clear cases, the
+follow-up tier (a trained model, or rules of thumb) says how likely the message was said to the bot, and a judge (a fast
+model) is asked where that score is unsure.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ __all__ = [
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
 MAX_ACKNOWLEDGEMENTS = 5
-ADDRESSED_SHARE = 0.3  # of the score is left where somebody else has just spoken to the author by name, or is named
-PASSED_OVER_SHARE = 0.9  # of the score is left for each unprompted answer that nobody took up
+ADDRESSED_SHARE = 0.3  # factor on the score where somebody else has just addressed the author, or is named in it
+PASSED_OVER_SHARE = 0.9  # factor on the score for each unprompted answer that nobody responded to
 SHORT_QUESTION_WORDS = 10
 CONTINUATION = re.compile(r"(and|also|what about|how about|why|but)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge says of a message: is it meant for the bot, and what speaks for that."""
+    """The judge's verdict on a message: whether it is meant for the bot, and why."""
 
     respond: bool
     evidence: str = ""
@@ -97,12 +97,12 @@ class Judge(Protocol):
 
 
 class FollowupTier(Protocol):
-    """What decides about messages that neither an explicit trigger nor a rule decides. The score says how sure it is.
+    """Decides messages that neither an explicit trigger nor a rule decides. The decision's score says how sure it is.
 
-    doubt: the scores, from the first up to but without the second, at which the judge is asked instead, if it is on.
-    gate: likewise, those at which the agent is asked and may decline; above them it simply answers. limited_gate: the
-    score that is needed for that shortly after it has declined. open_from: from this score on, what reads like a
-    follow-up is one.
+    doubt: (low, high): at scores in [low, high) the judge decides instead, if it is on. gate: (low, high): at scores in
+    [low, high) the agent is asked and may decline; from high on it answers. limited_gate: replaces the low end of the
+    gate shortly after the agent has declined. open_from: from this score on, a message that reads like a follow-up is
+    one.
     """
 
     @property
@@ -119,8 +119,8 @@ class FollowupTier(Protocol):
 class TrainedFollowup:
     """The trained model at one of its operating points.
 
-    Doubt and gate begin at the next more eager point; doubt ends at the next quieter one, the gate where the model is
-    certain. After a decline it takes the score of its own point, or, where that is the most eager one, the balanced.
+    Doubt and gate begin at the threshold of the next more eager point. Doubt ends at that of the next quieter point,
+    the gate where the model is certain. After a decline the gate begins at its own threshold, but not below balanced.
     """
 
     def __init__(self, model: FollowupModel, eagerness: Eagerness = Eagerness.BALANCED) -> None:
@@ -140,7 +140,7 @@ class TrainedFollowup:
         if score >= self.open_from:
             answers = pending(message, conversation, bot_user_id)
             to_others = [answer for answer in answers if message.author_id not in answer.addressees]
-            if to_others:  # which must not raise it: it is at most what it would be had nobody said that
+            if to_others:  # the bot's answers to other people must not raise the score
                 as_if = self.model.estimate(message, without(to_others, conversation), bot_user_id)
                 score = min(score, as_if.probability)
             score = score * PASSED_OVER_SHARE ** len(passed_over(answers, message, conversation))
@@ -158,7 +158,10 @@ class TrainedFollowup:
 
 @dataclass(frozen=True, slots=True)
 class FollowupRules:
-    """One rule of thumb, for where there is no model: an answer that is due is one. Doubt lasts window_seconds."""
+    """Stands in for the trained model: a message is a follow-up where the bot spoke to its author last.
+
+    window_seconds: how long after the bot spoke other messages are doubtful.
+    """
 
     window_seconds: float = 60
     doubt: tuple[float, float] = (0.5, 0.6)
@@ -178,7 +181,7 @@ class FollowupRules:
 
 
 def load_followup(eagerness: str, window_seconds: float) -> FollowupTier:
-    """The trained model, or, where its file cannot be used, rules of thumb."""
+    """Loads the trained model; where its file cannot be used, returns the rules of thumb."""
     try:
         return TrainedFollowup(load_model(), Eagerness(eagerness))
     except ModelFileError as error:
@@ -187,13 +190,13 @@ def load_followup(eagerness: str, window_seconds: float) -> FollowupTier:
 
 
 class ResponseDecider:
-    """Decides, message by message.
+    """Decides whether to answer a message.
 
-    followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
-    judge: None to do without. declines: whether the agent may decline; it may not where a judge is asked before. What a
-    place has set of eagerness, judge and declining counts there.
-    window_seconds: how long after the bot spoke a follow-up in a quiet channel always counts. Whoever answers a prompt
-    of ours is answered without being judged: see AWAITED.
+    followup: the second tier; None: the trained model, which raises ModelFileError where its file cannot be used.
+    judge: None: no judge. declines: whether the agent may decline, which it may only where no judge is asked. A place's
+    own settings of eagerness, judge and declining take precedence there.
+    window_seconds: how long after the bot spoke a follow-up in a quiet channel always counts. Answers to a prompt of
+    the bot's do not come here: see AWAITED.
     """
 
     def __init__(
@@ -215,7 +218,7 @@ class ResponseDecider:
     def should_start_conversation(
         self, message: MessageRecord, bot_user_id: int, place: Place | None = None
     ) -> Decision:
-        """Outside a conversation only an explicit trigger counts, or that nobody else is there."""
+        """The decision outside a conversation: only an explicit trigger counts, or that nobody else is there."""
         is_thanks = not is_called(message, bot_user_id) and bare_acknowledgement(message.text) is not None
         if is_explicit_trigger(message, bot_user_id):
             return ACKNOWLEDGED if is_thanks else _explicit(message, bot_user_id)
@@ -232,12 +235,12 @@ class ResponseDecider:
         bot_user_id: int,
         place: Place | None = None,
     ) -> Decision:
-        """Within a conversation, whether the message is recorded in it already or not. place: where it was said."""
+        """The decision within a conversation, where the message may already be recorded. place: where it was said."""
         if not message.is_persons:
             return NOTHING
         is_explicit = is_explicit_trigger(message, bot_user_id)
         if not is_explicit and message.reply_to_id is not None and message.reply_to_author_id is None:
-            # A reply that came without the message it answers: the conversation knows whether that was the bot's.
+            # Discord sent the reply without the message it answers: only the conversation knows its author.
             answered = conversation.find(message.reply_to_id)
             is_explicit = answered is not None and answered.is_bot
         if is_explicit:
@@ -258,7 +261,7 @@ class ResponseDecider:
     async def _guessed(
         self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place | None
     ) -> Decision:
-        """What neither an explicit trigger nor a rule decides."""
+        """The decision where neither an explicit trigger nor a rule decides."""
         held = place.held if place else NOTHING_SET
         tier = self._tier(held.settings.eagerness)
         guess = tier(message, conversation, bot_user_id)
@@ -273,7 +276,7 @@ class ResponseDecider:
         return await self._ask(judge, message, conversation, place) if low <= guess.score < high else guess
 
     def _tier(self, eagerness: str | None) -> FollowupTier:
-        """The second tier as eager as a place wants it; what is no trained model is the same everywhere."""
+        """The second tier at a place's eagerness. Only the trained model has several."""
         trained = self._followup
         if not isinstance(trained, TrainedFollowup) or eagerness in (None, trained.eagerness):
             return trained
@@ -295,7 +298,7 @@ class ResponseDecider:
         return replace(guess.turned(is_asked, reason), may_decline=is_asked)
 
     def _rule(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision | None:
-        """What needs no guess, of a message without an explicit trigger."""
+        """The decision of the rules on a message without an explicit trigger; None: they leave it open."""
         engagement = conversation.engagement_at(message)
         if not (message.text or message.images):
             return NOTHING  # without the message content intent there is nothing to read
@@ -310,11 +313,11 @@ class ResponseDecider:
         if message.images or message.wording.count > MAX_WORDS:
             return None
         if message.wording.has_link and not message.wording.count and not engagement.is_answer_due(message):
-            return NOTHING  # a link alone is shown around: it asks the bot nothing
+            return NOTHING  # a link alone is shared with the channel: it asks the bot nothing
         asked = conversation.last_words_to(message.author_id) if engagement.is_answer_due(message) else None
         is_answer = asked is not None and asked.wording.ends_asking
         if is_told_of(message.wording.tokens, engagement.bot_name) and not (message.wording.asks or is_answer):
-            return NOTHING  # "Parley is nice" is said of the bot, and to the others
+            return NOTHING  # "Parley is nice" is about the bot, and said to the others
         return ACKNOWLEDGED if self._acknowledges(message, conversation) else None
 
     def _acknowledges(self, message: MessageRecord, conversation: ChannelConversation) -> bool:
@@ -322,16 +325,16 @@ class ResponseDecider:
         engagement = conversation.engagement_at(message)
         acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
         if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
-            # Where the bot asked the author something, an ok or an emoji answers it.
+            # If the bot asked the author something, an ok or an emoji answers it.
             asked = conversation.last_words_to(message.author_id)
             return asked is None or not asked.wording.ends_asking
         return acknowledgement is not None
 
     def _goes_on(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
-        """Document 003's two scenarios: whoever was just answered goes on, or somebody else asks right after.
+        """Document 003's two scenarios: the person just answered goes on, or somebody else asks right after.
 
-        Neither is what its words show to be for the room or for a person, nor where more than 4 people, the author
-        counted, spoke in the last 5 minutes, or anybody has said more than thanks and the like since the bot spoke.
+        Neither holds where the words address the room or another person, where more than 4 people, the author
+        included, spoke in the last 5 minutes, or where anybody said more than thanks and the like since the bot spoke.
         """
         engagement = conversation.engagement_at(message)
         if not _spoke_within(self._window, message, engagement):
@@ -383,13 +386,13 @@ def _explicit(message: MessageRecord, bot_user_id: int) -> Decision:
 
 
 def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
-    """It mentions a person, a role or everyone, or it replies to somebody: and that is not the bot."""
+    """Whether it mentions a person other than the bot, a role or everyone, or replies to somebody but the bot."""
     replies_elsewhere = message.reply_to_id is not None and message.reply_to_author_id != bot_user_id
     return message.mentions_group or replies_elsewhere or bool(message.mentions - {bot_user_id, message.author_id})
 
 
 def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
-    """It names a person other than the bot, be it without a mention."""
+    """Whether it names a person other than the bot, with or without a mention."""
     return bool((message.named | called_by_name(message, conversation.names, conversation.called)) - {bot_user_id})
 
 
@@ -399,7 +402,7 @@ def _is_visibly_not_for_it(message: MessageRecord, bot_user_id: int) -> bool:
 
 
 def _is_alone(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place) -> bool:
-    """Whether nobody else has spoken there, nor is named; what a thread was begun at, of its id, was said elsewhere."""
+    """Whether nobody else has spoken there or is named. The starter message, which has the thread's id, is ignored."""
     here = (m for m in conversation.messages if m.is_persons and m.message_id != place.channel_id)
     is_first = all(m.author_id == message.author_id for m in here)
     return is_first and not names_others(message, conversation, bot_user_id)
@@ -411,9 +414,9 @@ def _spoke_within(seconds: float, message: MessageRecord, engagement: Engagement
 
 
 def looks_like_followup(content: str, wording: Wording | None = None) -> bool:
-    """Document 003's heuristic: a question of under 10 words, or a word that goes on from what was said.
+    """Document 003's heuristic: a question of under 10 words, or a first word such as "and" or "why".
 
-    wording: of the content, where it is read already.
+    wording: of the content; None: it is read here.
     """
     content = content.strip()
     is_short_question = (wording or read(content)).asks and len(content.split()) < SHORT_QUESTION_WORDS

@@ -1,4 +1,4 @@
-"""What was decided on a message, and why: Decision, its reason in words, and the last ones to be explained later."""
+"""Decisions on messages: whether to answer, the reason in words, and the latest ones, for /why."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stored_conversation import Unwelcome
 
 JUDGE_TIER = 3
 WITH_SOMEBODY = "you were talking with somebody else"
-"""What the evidence says of whoever was talking with a person; who that was is told where it is shown."""
+"""Evidence without a name: where it is shown, the person is mentioned instead."""
 
 
 class Reason(StrEnum):
-    """Why the bot speaks or keeps silent: its name, and what is told of it where it answers, and where it is silent.
+    """Why the bot answers or keeps silent: a name, the words for an answer, and the words for a silence.
 
     The first four names are document 003's.
     """
@@ -75,7 +75,7 @@ NOT_JUDGED = frozenset(
         user_cap daily_cap shutting_down offer_declined""".split(),
     )
 )
-"""Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
+"""Reasons to be silent other than whom a message was meant for: such a silence is never a miss of the decider's."""
 
 SET_SO = frozenset(
     {
@@ -87,10 +87,10 @@ SET_SO = frozenset(
         Reason.SETTINGS_UNREAD,
     }
 )
-"""Reasons to be silent whoever is calling: what is set for a place, by the owner or by those who manage its server."""
+"""Reasons to be silent even when called: settings of a place, by the owner or by those who manage its server."""
 
 CALLING = frozenset({Reason.EXPLICIT_TRIGGER, Reason.DIRECT_MESSAGE})
-"""Reasons to answer since the message was said to the bot, and to nobody else."""
+"""Reasons to answer because the message was said to the bot and to nobody else."""
 PROMPTED = CALLING | {Reason.AWAITED, Reason.ALONE_TOGETHER, Reason.OFFERED, Reason.OFFER_ACCEPTED}
 
 
@@ -98,10 +98,9 @@ PROMPTED = CALLING | {Reason.AWAITED, Reason.ALONE_TOGETHER, Reason.OFFERED, Rea
 class Decision:
     """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
 
-    evidence: what spoke for deciding so; contrary: what spoke for the opposite, which is not told.
-    agent: in words, which agent was chosen to answer and why; model: the name of the one that answered; both empty as
-    long as that is not known. may_decline: the agent that is
-    to answer decides. partner: with whom the author was talking, where the evidence speaks of somebody.
+    evidence: what spoke for the decision; contrary: what spoke against it, which is not shown. agent: in words, which
+    agent was chosen to answer and why; model: name of the model that answered; both empty until known. may_decline:
+    whether the answering agent may still decline. partner: id of the person whom WITH_SOMEBODY in the evidence means.
     """
 
     respond: bool
@@ -121,23 +120,23 @@ class Decision:
 
     @property
     def is_unprompted(self) -> bool:
-        """Whether the bot answers although nobody had called it, or been asked by it."""
+        """Whether the bot answers although nobody called it and it had asked nobody."""
         return self.respond and self.reason not in PROMPTED
 
     def turned(self, respond: bool, reason: Reason) -> Decision:
-        """The same score, decided so: what is told is what spoke for that."""
+        """The decision with this outcome and the same score. Evidence and contrary change places where it differs."""
         told = (self.evidence, self.contrary) if respond is self.respond else (self.contrary, self.evidence)
         return replace(self, respond=respond, reason=reason, evidence=told[0], contrary=told[1])
 
     @property
     def unquoting(self) -> Decision:
-        """Without what a model, or a stop, said of it, which may name or quote anybody."""
+        """The decision without words of a model's or of a stop, which may name or quote anybody."""
         is_free = self.tier == JUDGE_TIER or self.reason in (Reason.DECLINED, Reason.STOP)
         agent, _, _ = self.agent.partition(" (")
         return replace(self, evidence="" if is_free else self.evidence, agent=agent)
 
     def _sureness(self) -> str:
-        """The score in per cent, rounded away from the point at which it answers, so that no figure stands for both."""
+        """The score in per cent, rounded up for an answer and down for a silence, so that no figure means both."""
         share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
         return f"{'' if self.respond else 'only '}{min(max(share, 1), 99)} % sure"
 
@@ -178,7 +177,7 @@ ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
 
 
 class LoggedDecision(NamedTuple):
-    """A decision, and on what. guild_id: 0 in a direct message, or where it is not known."""
+    """A decision with the message that it is on. guild_id: 0 for a direct message, or where unknown."""
 
     message_id: int
     channel_id: int
@@ -188,17 +187,17 @@ class LoggedDecision(NamedTuple):
 
 
 class RecentDecisions:
-    """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
+    """The latest decisions, for /why, without the messages' content.
 
-    Messages that started no conversation are kept apart: however many there are, they crowd out nothing else.
-    mark: rises whenever words are gone.
+    size: how many are kept of each kind; those on messages that started no conversation are kept apart, so that they
+    do not crowd out the others. listener: called with each decision. mark: rises whenever words are deleted.
     """
 
     def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
         self._size = size
         self._entries: OrderedDict[int, LoggedDecision] = OrderedDict()
         self._ignored: OrderedDict[int, LoggedDecision] = OrderedDict()
-        self._gone: OrderedDict[int, int] = OrderedDict()  # by channel: the mark since which words of it are gone
+        self._gone: OrderedDict[int, int] = OrderedDict()  # by channel: the mark at its last deletion of words
         self._gone_anywhere = 0
         self.mark = 0
         self.listener = listener
@@ -210,7 +209,7 @@ class RecentDecisions:
     def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision, guild_id: int = 0) -> None:
         """Notes the decision on a message in a conversation, or on one that starts a conversation.
 
-        It takes the place of an earlier one: what was let pass may be answered once an offer is taken up.
+        Replaces an earlier decision on it: a message first ignored may be answered once an offer is accepted.
         """
         self._ignored.pop(message_id, None)
         self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision, guild_id))
@@ -230,7 +229,7 @@ class RecentDecisions:
             self.listener(entry)
 
     def assigned(self, message_id: int, words: str) -> None:
-        """Notes which agent was chosen to answer, in words. A decision that is no longer here stays away."""
+        """Notes in words which agent was chosen to answer. Does nothing where the decision is no longer kept."""
         if entry := self._entries.get(message_id):
             self._entries[message_id] = entry._replace(decision=replace(entry.decision, agent=words))
 
@@ -253,9 +252,9 @@ class RecentDecisions:
         self._ignored.pop(message_id, None)
 
     def unquote(self, channel_ids: Collection[int] | None = None) -> None:
-        """Words are gone: what decisions tell that may quote them goes, in these channels; None: in all.
+        """Removes what may quote deleted words from the decisions in these channels; None: in all channels.
 
-        So does, by as_noted(), what a model that was asked before may tell of them still.
+        as_noted() does the same for a decision by a model that was asked before the deletion.
         """
         self.mark += 1
         if channel_ids is None:
@@ -263,7 +262,7 @@ class RecentDecisions:
         for channel_id in channel_ids or ():
             self._gone[channel_id] = self.mark
             self._gone.move_to_end(channel_id)
-            if len(self._gone) > self._size:  # of which it is not known any more when that was
+            if len(self._gone) > self._size:  # the dropped channel's mark from now on counts for all channels
                 self._gone_anywhere = max(self._gone_anywhere, self._gone.popitem(last=False)[1])
         for entries in (self._entries, self._ignored):
             for message_id, entry in entries.items():
@@ -272,7 +271,10 @@ class RecentDecisions:
                 entries[message_id] = entry._replace(decision=entry.decision.unquoting)
 
     def as_noted(self, channel_id: int, decision: Decision, since: int) -> Decision:
-        """A decision as it may be noted that was begun at this mark: words of the channel may have gone meanwhile."""
+        """The decision as it may be noted: without quotes where words of the channel were deleted after this mark.
+
+        since: the mark when the decision was begun.
+        """
         is_stale = max(self._gone_anywhere, self._gone.get(channel_id, 0)) > since
         return decision.unquoting if is_stale else decision
 

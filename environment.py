@@ -1,4 +1,4 @@
-"""What the environment says beside the settings: misspelt ones, a host without a token, what must never be shown."""
+"""What else is read from the environment: misspelt settings, a service without a token, secrets never to be shown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from urllib.parse import unquote, urlsplit
 
 from config import SettingError, Settings
 
-ALIKE = 0.85  # of 1: the least likeness of a misspelt variable; "DISCORD_TOKN" has 0.96
-SHORT = 5  # letters of a setting of which only two may be exchanged: MODE and MODELS are others' names
+ALIKE = 0.85  # least similarity (0 to 1) of a misspelt variable; "DISCORD_TOKN" has 0.96
+SHORT = 5  # settings of up to so many letters match only with two of them swapped: MODE is other programs' variable
 
 
 def misspelt(variables: Iterable[str]) -> dict[str, str]:
-    """Those of these variables that are no settings but look like one, each with the setting that is meant."""
+    """The variables that look like a misspelt setting, each with the setting that is probably meant."""
     known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
     unknown = [name for name in variables if name.upper() not in known]
     alike = {
@@ -26,13 +26,13 @@ def misspelt(variables: Iterable[str]) -> dict[str, str]:
 
 
 def _swapped(name: str) -> list[str]:
-    """The name with each two neighbours exchanged: such a slip leaves a short one too little likeness."""
+    """All names with two neighbouring letters swapped: for a short name such a slip is not similar enough."""
     return [f"{name[:i]}{name[i + 1]}{name[i]}{name[i + 2 :]}" for i in range(len(name) - 1)]
 
 
 def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Raises SettingError where a host runs it as a service, or as one of several processes, without a token: nobody
-    reaches the playground there."""
+    """Raises SettingError where the token is missing on a host, or in one of several processes: there nobody could
+    reach the playground."""
     if settings.discord_token:
         return
     if settings.shards or settings.shard_ids:
@@ -48,7 +48,7 @@ def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def secrets_of(settings: Settings) -> frozenset[str]:
-    """The values that must never be shown: the token, and every key in the environment by the providers' custom."""
+    """Values that must never be shown: the token, other secret settings, and variables named like a key or secret."""
     keys = {value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))}
     headers = [value for name, value in os.environ.items() if name.startswith("OTEL_") and name.endswith("_HEADERS")]
     keys |= {(header.partition("=")[2] or header).strip() for value in headers for header in value.split(",")}

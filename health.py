@@ -1,8 +1,8 @@
-"""Is the bot alive: what `/healthz` says to the host at deploy time, and a watchdog for all the time after.
+"""Health: what `/healthz` answers, and a watchdog that ends a process which hangs.
 
-Railway, like most hosts, asks only while it deploys; later nobody restarts a bot that hangs. So the process ends itself
-when a shard stays down, or the event loop stands still, for 5 minutes, and the host starts it anew: at most 288
-times a day, which is well within Discord's 1,000 IDENTIFY.
+Railway, like most hosts, checks the health only while it deploys; later nobody restarts a bot that hangs. So the
+process ends itself when a shard stays down, or the event loop is blocked, for 5 minutes, and the host restarts it: at
+most 288 times a day, well within Discord's limit of 1,000 IDENTIFYs.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ MAX_NAMED = 10  # shards
 
 
 class Health:
-    """What is known of the process' health. clock: monotonic seconds.
+    """The health of the process. clock: monotonic seconds.
 
-    Each shard has a connection of its own, and the bot serves while all that it has are connected. A process that waits
-    for shards has none, and is well.
+    Each shard has its own connection. The process is healthy while all its shards are connected, also while it waits
+    for shards and has none.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._began_at: float | None = clock()  # while it is not known which shards it has
+        self._began_at: float | None = clock()  # None once its shards are known
         self._down_since: dict[int, float] = {}
-        self._connected: set[int] = set()  # those that are or were
+        self._connected: set[int] = set()  # the shards that are or were connected
         self._ticked_at = clock()
         self.reconnects = 0  # how many times a shard was connected again
 
     def expects(self, shard_ids: Iterable[int]) -> None:
-        """The process has these shards from now on."""
+        """Notes the shards that the process has from now on."""
         began_at, self._began_at = self._began_at, None
         for shard_id in shard_ids:
             if shard_id not in self._connected:
                 self._down_since.setdefault(shard_id, self._clock() if began_at is None else began_at)
 
     def waits(self, shard_ids: Iterable[int]) -> None:
-        """These are connected only once others are, as Discord takes them one by one, and are not late yet."""
+        """Restarts the time of shards that are still to connect: Discord lets shards connect only one by one."""
         self._down_since |= {one: self._clock() for one in shard_ids if one in self._down_since}
 
     def leaves(self, shard_id: int) -> None:
-        """The process does not have this shard any more."""
+        """Notes that the process does not have this shard any more."""
         self._down_since.pop(shard_id, None)
         self._connected.discard(shard_id)
 
@@ -59,7 +59,7 @@ class Health:
         self._down_since.setdefault(shard_id, self._clock())
 
     def tick(self) -> None:
-        """The event loop turns."""
+        """Notes that the event loop runs."""
         self._ticked_at = self._clock()
 
     def is_up(self, shard_id: int = 0) -> bool:
@@ -67,11 +67,11 @@ class Health:
 
     @property
     def is_late(self) -> bool:
-        """Whether the event loop stands still at this moment."""
+        """Whether the event loop is blocked at this moment."""
         return self._clock() - self._ticked_at > LATE_TICK_SECONDS
 
     def problem(self) -> str | None:
-        """Why the bot cannot serve at this moment, or None."""
+        """Why the bot cannot answer at this moment; None: it can."""
         if self.is_late:
             return "the event loop stands still"
         if self._began_at is None and not self._down_since:
@@ -89,12 +89,12 @@ class Health:
 
     @property
     def down_seconds(self) -> float:
-        """For how long a shard has not been connected; 0 while all are."""
+        """How long a shard has been disconnected; 0 while all are connected."""
         since = [*self._down_since.values()] if self._began_at is None else [self._began_at]
         return self._clock() - min(since) if since else 0.0
 
     def gateway_is_lost(self) -> bool:
-        """A shard has been down for longer than reconnecting takes."""
+        """Whether a shard has been down for longer than reconnecting takes."""
         return self.down_seconds > PATIENCE_SECONDS
 
     def loop_is_stuck(self) -> bool:
@@ -102,14 +102,14 @@ class Health:
 
 
 async def watch_gateway(health: Health) -> None:
-    """Keeps the ticks coming; returns when the gateway is lost."""
+    """Ticks every second; returns when the gateway is lost."""
     while not health.gateway_is_lost():
         health.tick()
         await asyncio.sleep(TICK_SECONDS)
 
 
 def watch_loop(health: Health, on_stuck: Callable[[], None], *, interval_seconds: float = 5.0) -> threading.Event:
-    """Watches the event loop from a thread of its own, which a standing loop cannot stop. Set the event to end it."""
+    """Watches the event loop from a thread, which a blocked loop cannot stop. Set the returned event to end it."""
     ended = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""A person's message as it comes in: made once, at the Discord edge."""
+"""A person's message as it comes in: built once, at the Discord edge."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from place import Place
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message, with what is known at that moment of the place where it was said.
+    """A message, with its place, conversation and permissions at that moment.
 
-    record: as it was said. conversation: the place's active one. bot_id: the bot's own; may_send, may_react: what it
-    may do there. manages: whether the author may delete what others say there; reads_history:
-    whether they may read what was said there before they came. role_ids: the author's; None: they are not known.
+    conversation: the place's active one, or None. bot_id: the bot's user id. may_send, may_react: the bot's permissions
+    there. manages: whether the author may delete others' messages there. reads_history: whether the author may read
+    messages from before they joined. role_ids: the author's roles; None: unknown.
     """
 
     record: MessageRecord
@@ -31,5 +31,5 @@ class Incoming:
 
     @property
     def is_exempt(self) -> bool:
-        """Whether the author's roles free them of the server's own budgets, and of a person's."""
+        """Whether one of the author's roles exempts them from the server's own budgets and the budget of a person."""
         return not (self.place.held.settings.exempt_roles or frozenset()).isdisjoint(self.role_ids or ())

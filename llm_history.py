@@ -1,7 +1,7 @@
-"""What the model was told and said, as it is given back to it, and what edits and deletions in Discord make of it.
+"""The model's history: prompts and answers, and how edits and deletions in Discord change them.
 
-A history is a value: prompts, of which each message can be told from the others by its tag, and answers, in whose
-metadata the agent keeps what it needs beside them.
+A history is a value. In a prompt each Discord message carries a tag with its ids; in an answer's metadata the agent
+keeps its own data.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ SUMMED_UP = "What was said here before this came to, in short:"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
 Changes = dict[int, MessageRecord | None]
-"""What became of messages since they were told: the new words, or None where they are gone."""
+"""Changed messages by id: as edited, or None where deleted."""
 
 
 def _read_messages(value: Any) -> list[ModelMessage]:
-    """Messages, or what they are in JSON."""
+    """Accepts messages, or reads them from their JSON values. Raises ValueError."""
     if isinstance(value, list) and all(isinstance(message, ModelRequest | ModelResponse) for message in value):
         return value
     try:
@@ -55,14 +55,14 @@ AS_JSON = partial(ModelMessagesTypeAdapter.dump_python, mode="json")
 WRITTEN = core_schema.plain_serializer_function_ser_schema(AS_JSON, when_used="json")
 READ = core_schema.no_info_plain_validator_function(_read_messages, serialization=WRITTEN)
 History = Annotated[list[ModelMessage], GetPydanticSchema(lambda _type, _handler: READ)]
-"""What the model was told and said, as it is given back to it.
+"""What the model was told and said, for its next request.
 
-Read and written by pydantic-ai's own adapter: to build one more, as even PlainValidator does, takes 25 ms at the start.
+Read and written by pydantic-ai's own adapter: building another one, as even PlainValidator does, takes 25 ms at start.
 """
 
 
 class Tag(TypedDict):
-    """The ids that a piece of a prompt carries. file: by what a file is known whose words it has; empty: a name."""
+    """The ids that a piece of a prompt carries. file: the key of the file whose text it is; empty: an author's name."""
 
     message_id: int
     author_id: int
@@ -72,7 +72,7 @@ class Tag(TypedDict):
 
 
 def fits(read: Callable[[Any], object], value: object) -> bool:
-    """Whether a value can be read so, which raises ValueError for what it cannot read."""
+    """Whether `read` accepts the value, and does not raise ValueError."""
     try:
         read(value)
     except ValueError:
@@ -81,7 +81,7 @@ def fits(read: Callable[[Any], object], value: object) -> bool:
 
 
 class _MadeOf(BaseModel):
-    """What is kept of a summary's Origin."""
+    """A stored Origin."""
 
     since: StrictInt
     through: StrictInt
@@ -89,7 +89,7 @@ class _MadeOf(BaseModel):
 
 
 class _Beside(BaseModel):
-    """What is read here of an answer's metadata; the rest is the agent's."""
+    """The part of an answer's metadata that is read here; the rest is the agent's."""
 
     ask_id: str | None = None
     words_of: list[tuple[str, StrictInt]] = []
@@ -97,7 +97,7 @@ class _Beside(BaseModel):
 
 
 class _Told(BaseModel):
-    """A prompt's metadata: the ids of the messages that it told, and what was cut before it without a summary."""
+    """A prompt's metadata: the ids of the messages told in it, and what was cut before it without a summary."""
 
     told: list[StrictInt] = []
     before: _MadeOf | None = None
@@ -114,7 +114,7 @@ class _Tagged(BaseModel):
 
 
 def readable(message: ModelMessage) -> ModelMessage:
-    """Without the metadata that cannot be read, which somebody may have written by hand."""
+    """The message without metadata that cannot be read, which somebody may have edited by hand."""
     form = _Beside if isinstance(message, ModelResponse) else _Told
     sound = message if fits(form.model_validate, message.metadata or {}) else replace(message, metadata=None)
     if isinstance(sound, ModelResponse):
@@ -132,10 +132,10 @@ def readable(message: ModelMessage) -> ModelMessage:
 
 
 def told(message: MessageRecord) -> list[UserContent]:
-    """A message as the model is told it: who said it, to what, the text, the images.
+    """A message as the model is told it: author, message replied to, text, images.
 
-    The text carries the message's ids, so that a later edit or deletion finds it again in the history; the images
-    behind it are the same message's.
+    The text is tagged with the message's ids, so that a later edit or deletion finds it in the history. Images that
+    follow it belong to the same message.
     """
     reply = ""
     if message.reply_to_author:
@@ -152,7 +152,7 @@ def told(message: MessageRecord) -> list[UserContent]:
 
 
 def told_of_file(message: MessageRecord, key: str, words: str) -> TextContent:
-    """The words of a file beside a message, or beside the one that it replies to, which go where that goes."""
+    """The text of a file attached to a message or to the one it replies to. It is dropped with that message."""
     message_id, author_id = message.message_id, message.author_id
     if key not in message.attached and message.reply_to_id is not None:
         message_id, author_id = message.reply_to_id, message.reply_to_author_id or 0
@@ -161,25 +161,25 @@ def told_of_file(message: MessageRecord, key: str, words: str) -> TextContent:
 
 
 def mark_of(message: MessageRecord) -> str:
-    """What stands behind the author's name where no person said it."""
+    """The mark after the author's name where the author is no person."""
     return " (you)" if message.is_bot else " (another bot)" if message.is_other_bot else ""
 
 
 def indented(text: str) -> str:
-    """With its further lines indented: no message can pass a line of its own off as somebody else's."""
+    """Indents all lines but the first, so that no line of a message can look like somebody else's message."""
     return "\n    ".join(text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose words, and which messages, a summary may have: those from one id through another, and these people's."""
+    """What a summary was made of: messages with ids from `since` through `through`, and words of these people."""
 
     since: int
     through: int
     people: frozenset[int]
 
     def is_among(self, gone: Collection[Source]) -> bool:
-        """Whether it was made of any of these."""
+        """Whether it was made of any of these deleted messages or forgotten people."""
         return any(
             one in self.people if kind == "person" else kind == "message" and self.since <= one <= self.through
             for kind, one in gone
@@ -188,9 +188,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What leaves a history of this length: all before `start`, and what tools gave for the answers at these places.
+    """What to cut from a history of `length` messages: all before index `start`, and tool results of answers `emptied`.
 
-    keeps_context: the summary that it begins with may stay. origin: of what goes.
+    keeps_context: whether the summary at its beginning may stay. origin: what the cut part was made of.
     """
 
     length: int
@@ -200,21 +200,20 @@ class Cut:
     origin: Origin
 
     def after(self, history: Sequence[ModelMessage], summary: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """What is left of the history, behind a summary of what goes, or else behind the one that it begins with."""
+        """The history after the cut, behind a new summary of what was cut, or else behind its earlier one."""
         left = [replace(m, metadata=None) if place in self.emptied else m for place, m in enumerate(history)]
         before = history[:CONTEXT_LENGTH] if self.keeps_context and self.start and not summary else summary
-        if self.start and not summary:  # what was answered since may be out of it all the same
+        if self.start and not summary:  # the answers left may still draw on what was cut
             prompt = left[self.start]
             left[self.start] = replace(prompt, metadata={**(prompt.metadata or {}), "before": _as_made_of(self.origin)})
         return [*before, *left[self.start :]]
 
 
 def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageRecord] = ()) -> Cut | None:
-    """What has to leave a history that takes more than so many tokens, by the categories of a session; else None.
+    """What to cut from a history of more than max_tokens, by the categories of a session; None where it fits.
 
-    Of what counts least so much goes that half of the budget is left (between two cuts the beginning stays the same,
-    which is what providers' prompt caches need): what tools gave, then the oldest turns, whole, then the summary of
-    what went before. The newest turn stays as it is. own: what the bot has said.
+    Cuts to half of the budget, so that cuts are rare and providers' prompt caches hit in between. Tool results go
+    first, then the oldest turns, whole, then the summary. The newest turn stays as it is. own: the bot's messages.
     """
     starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
     sizes = list(map(_tokens, history))
@@ -254,7 +253,7 @@ def origin_of(history: Sequence[ModelMessage], own: Sequence[MessageRecord] = ()
 
 
 def as_context(summary: str, origin: Origin) -> list[ModelMessage]:
-    """A summary of what was told and said, as a history begins with it."""
+    """A summary as the first messages of a history."""
     return [
         ModelRequest(parts=[UserPromptPart(content=[TextContent(SUMMED_UP)])]),
         ModelResponse(parts=[TextPart(summary)], metadata={"context": _as_made_of(origin)}),
@@ -266,7 +265,7 @@ def _as_made_of(origin: Origin) -> dict[str, Any]:
 
 
 def context_of(history: Sequence[ModelMessage]) -> Origin | None:
-    """What the summary was made of that a history begins with; None where there is none."""
+    """The origin of the summary at the beginning of a history; None where there is none."""
     return _made_of(history[1]) if len(history) >= CONTEXT_LENGTH else None
 
 
@@ -275,7 +274,7 @@ def _made_of(message: ModelMessage) -> Origin | None:
 
 
 def cut_before(message: ModelMessage) -> Origin | None:
-    """What was cut before a prompt without a summary."""
+    """The origin of what was cut before this prompt without a summary; None where nothing was."""
     return _origin_in((message.metadata or {}).get("before")) if isinstance(message, ModelRequest) else None
 
 
@@ -284,7 +283,7 @@ def _origin_in(made_of: Mapping[str, Any] | None) -> Origin | None:
 
 
 def uses_tools(message: ModelMessage) -> bool:
-    """Whether it is an answer with what tools were asked and gave for it."""
+    """Whether it is an answer that carries its tool calls and results."""
     return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
 
 
@@ -297,7 +296,7 @@ def _is_turn_start(message: ModelMessage) -> bool:
 
 
 def _tokens(message: ModelMessage) -> int:
-    """As the provider counted, else by an estimate; without what tools gave."""
+    """The tokens of a message without tool results: as the provider counted, else an estimate."""
     if counted := tokens_said(message):
         return counted
     total = 0
@@ -312,7 +311,7 @@ def _tokens(message: ModelMessage) -> int:
 
 
 def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
-    """What a prompt consists of, each piece with the ids of the message that it was made from."""
+    """The pieces of a prompt, each with the tag of the message that it was made from."""
     tag = None
     for item in [part.content] if isinstance(part.content, str) else part.content:
         if not isinstance(item, ImageUrl):
@@ -328,9 +327,9 @@ def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
 def unsaid(
     history: Sequence[ModelMessage], questions: Collection[int], sources: Collection[int] = ()
 ) -> list[ModelMessage]:
-    """The history without the answers to prompts in which one of these messages was told.
+    """The history without the answers to prompts in which one of these questions was told.
 
-    sources: those of which later answers go as well, since they may quote them.
+    sources: messages after which all answers go, since they may quote them.
     """
     kept: list[ModelMessage] = []
     is_meant = is_told = False
@@ -346,9 +345,9 @@ def unsaid(
 
 
 def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage]:
-    """The history as far as it was said from this message on: less what was told before, and the answers to it alone.
+    """The history from this message on: without earlier messages, and without answers to them alone.
 
-    What tools gave goes where the answer may have drawn on what was told before.
+    Tool results go where the answer may draw on earlier messages.
     """
     kept, told, has_before = list[ModelMessage](), set[int](), False
     for message in history:
@@ -364,7 +363,7 @@ def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage
 
 
 def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:
-    """The history with these messages told anew, or, where None, told no more."""
+    """The history with the edited messages replaced and the deleted ones (None) left out."""
     if not changes:
         return list(history)
     kept: list[ModelMessage] = []
@@ -377,9 +376,9 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 
 
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
-    """The history without what is kept beside an answer that may have words of these, and the summary that may.
+    """The history without metadata of answers that may hold words of these sources, and without such a summary.
 
-    Of a run that waits that is what it names by the key "words_of"; of others also all that they were told until then.
+    A waiting run holds words of what it lists under "words_of"; any other answer, also of what was told before it.
     """
     if not (gone and any(map(_kept_beside, history))):
         return list(history)
@@ -393,7 +392,7 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
             is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
         if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):
-            is_told_of = True  # what was answered out of it since
+            is_told_of = True  # later answers may draw on the summary
             kept.append(replace(message, parts=[TextPart(FORGOTTEN)], metadata=None))
             continue
         names_some = any((kind, one) in gone for kind, one in beside.get("words_of", ()))
@@ -403,18 +402,18 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
 
 
 def _told_in(prompt: ModelRequest) -> set[int]:
-    """The ids of the messages that a prompt told, whether their words are still there or not."""
+    """The ids of the messages told in a prompt, also of those since removed from it."""
     told: Sequence[int] | None = (prompt.metadata or {}).get("told")
     return {tag["message_id"] for tag in tags_in([prompt])} if told is None else set(told)
 
 
 def _drawn_on(prompt: ModelRequest) -> set[int]:
-    """The ids of the messages that a prompt told, or quoted as what one of them replies to."""
+    """The ids of the messages told in a prompt, and of those quoted in it since one of them replies to them."""
     return _told_in(prompt) | {tag["reply_to_id"] for tag in tags_in([prompt]) if tag["reply_to_id"] is not None}
 
 
 def first_told(history: Sequence[ModelMessage]) -> int:
-    """The lowest id of a message that the model was told, be it in short; 0 where there is none."""
+    """The lowest id of a message that the model was told, directly or in a summary; 0 where there is none."""
     prompts = (message for message in history if isinstance(message, ModelRequest))
     told = {one for prompt in prompts for one in _drawn_on(prompt)}
     summed_up = context_of(history)
@@ -422,17 +421,17 @@ def first_told(history: Sequence[ModelMessage]) -> int:
 
 
 def tokens_said(answer: ModelMessage) -> int:
-    """The tokens of an answer as the provider counted them; 0 where that is not known."""
+    """The tokens of an answer as the provider counted them; 0 where not known."""
     return answer.usage.output_tokens if isinstance(answer, ModelResponse) else 0
 
 
 def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
-    """What the agent keeps for itself beside an answer: how a run goes on that waits, or what its tools were asked."""
+    """An answer's metadata, in which the agent keeps the state of a waiting run, or its tool calls."""
     return (message.metadata or {}) if isinstance(message, ModelResponse) else {}
 
 
 def waits_for(message: ModelMessage) -> str | None:
-    """By which id what a run waits for is known; None: it does not wait."""
+    """The id of the question that a run waits for an answer to; None: it does not wait."""
     ask_id: str | None = _kept_beside(message).get("ask_id")
     return ask_id
 
@@ -444,7 +443,7 @@ def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
             content.append(item)
         elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
             if "file" not in tag:
-                content.extend(told(replace(message, images=())))  # of which it is said that they were seen
+                content.extend(told(replace(message, images=())))  # a file line says that the images were seen
             elif tag["file"] in message.attached or (not tag["file"] and message.author in item.content):
                 content.append(item)
     return replace(part, content=content)

@@ -1,4 +1,4 @@
-"""What the owner's settings come to: what holds in every place, and what else is read or installed."""
+"""Builds from the owner's settings: place defaults, limits, mini-apps, and the privacy statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USER_AGENT = "parley (Discord bot)"
 
 
 def owners_layer(settings: Settings) -> PlaceSettings:
-    """What holds in a place that has set nothing."""
+    """The settings of a place that has set nothing itself."""
     return PlaceSettings.model_construct(
         answers="follow",
         allowed_channels=settings.channels or None,
@@ -47,14 +47,15 @@ def owners_layer(settings: Settings) -> PlaceSettings:
 
 
 def where(settings: Settings) -> tuple[Path, str | None, str | None]:
-    """Where what is kept is stored, and with which keys."""
+    """Where data is stored, and with which keys: (folder, Redis address or None, keys or None)."""
     redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
     return settings.state_dir, redis_url, keys
 
 
 def apart_in_playground(settings: Settings) -> Settings:
-    """The settings as they hold: what is kept without a token is of a server that lasts as long as the process, and
-    apart from a real bot's, with all shards; and where nobody else reaches it, it has its HTTP also without a port."""
+    """The settings, adapted where there is no token. The playground's server lasts as long as the process, so its data
+    is stored apart from a real bot's, without Redis, and it has all shards. On loopback it has HTTP without PORT too.
+    """
     if settings.discord_token is not None:
         return settings
     port = settings.port or 0 if is_loopback(settings.playground_host) else settings.port
@@ -64,8 +65,9 @@ def apart_in_playground(settings: Settings) -> Settings:
 
 
 def owners_limits(settings: Settings, own: OwnBudgets, ledger: Ledger, totals: Totals | None) -> Limits:
-    """The caps; the demo model alone costs nothing. own: what places have set. totals: over processes. Raises
-    SettingError.
+    """The caps, of which some do not hold for the demo model alone, as it costs nothing. Raises SettingError.
+
+    own: budgets that places have set. totals: usage summed over all processes; None: there is only one.
     """
     helpers = {settings.judge_model, settings.coordinator_model, settings.rewrite_model, settings.transcribe_model}
     costs = settings.agents is not None or bool({settings.model, *settings.models, *helpers} - {DEMO, None})
@@ -84,7 +86,7 @@ def owners_limits(settings: Settings, own: OwnBudgets, ledger: Ledger, totals: T
 
 
 def offer_limits(settings: Settings) -> OfferLimits:
-    """The limits of offers, which hold in every channel."""
+    """The limits of offers, for every channel."""
     return OfferLimits(
         settings.offer_timeout_seconds,
         settings.offer_cooldown_seconds,
@@ -96,7 +98,7 @@ def offer_limits(settings: Settings) -> OfferLimits:
 def loaded(
     load: Callable[[Path | str, Mapping[str, str]], tuple[T, ...]], setting: Path | SecretStr | None
 ) -> tuple[T, ...]:
-    """The remote agents, the servers that lend the general agent tools, or prices. Raises SettingError."""
+    """What `load` reads from a file or text: remote agents, MCP servers or prices. Raises SettingError."""
     source = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
     try:
         return load(source, os.environ) if source else ()
@@ -105,7 +107,7 @@ def loaded(
 
 
 def installed(settings: Settings) -> list[MiniApp]:
-    """The trip planner, and what else is installed."""
+    """The mini-apps: the trip planner, and any that are installed."""
     venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
     return [TripPlanner(venues), *discover()]
 
@@ -123,7 +125,7 @@ LOGGED = {
 
 
 def practices(settings: Settings) -> dict[str, str]:
-    """What this bot does with what people say, as its settings have it: a sentence for each of what people ask."""
+    """What the bot does with people's words, by its settings: a sentence for each of people's questions."""
     days = settings.retention_days
     helpers = {
         "judges whether a message wants an answer": settings.judge_model,
@@ -160,7 +162,7 @@ def _where(settings: Settings) -> str:
 
 
 def _listed(models: Iterable[str]) -> str:
-    """The providers of models by these names, several of which may stand in one, and which of their models they are."""
+    """These models and their providers in words. Each name may be several, separated by commas."""
     names = dict.fromkeys(name.strip() for several in models for name in several.split(","))
     return " or ".join(_in_words(name) for name in names)
 
@@ -177,7 +179,7 @@ def _in_words(name: str) -> str:
 
 
 def public_address(settings: Settings) -> str | None:
-    """Where people reach the bot's HTTP, if that is known."""
+    """The public address of the bot's HTTP; None: unknown, or it has none."""
     domain = os.environ.get("RAILWAY_PUBLIC_DOMAIN")
     found = settings.public_url or (f"https://{domain}" if domain else None)
     return None if settings.port is None else found

@@ -1,4 +1,4 @@
-"""The agents that the owner's settings name, and the models beside theirs: they judge, pick, rewrite and sum up."""
+"""Builds from the owner's settings the agents, and the side models, which judge, pick, rewrite, sum up, transcribe."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ from turns.judging import ChannelJudge, OfferJudge
 
 
 class SideModels:
-    """Each draws on a purse of its own. answering: those that answer, the default of which stands in where none is set.
+    """The models beside the answering one, each with its own purse. Raises UnusableModelError.
 
-    all: the models themselves, those that answer among them. Raises UnusableModelError.
+    answering: the models that answer; their default is used where a side model is not set. all: every model, the
+    answering ones included.
     """
 
     def __init__(self, settings: Settings, answering: Models, budget: Budget, bot_name: Callable[[], str]) -> None:
@@ -60,16 +61,16 @@ class SideModels:
         self.all = [*filter(None, (*answering.all, judging, self._picking, rewriting))]
 
     def picker(self, candidates: Sequence[Candidate]) -> Picker:
-        """Who picks among these agents."""
+        """The picker among these agents."""
         purse = self._budget.purse(Purpose.COORDINATION)
         return Picker(candidates, model=self._picking, has_budget=self._budget.may_judge, purse=purse)
 
 
 class OwnersAgents:
-    """The team, its tools, and what it is shown files by. side: the models beside theirs.
+    """The team of agents, its tools and its file reader. Raises SettingError and UnusableModelError.
 
-    activity: told of servers that fail. connections: what is to be entered before any of them is asked. Raises
-    SettingError and UnusableModelError.
+    activity: told of MCP servers that fail. side: the side models. connections: context managers to enter before any
+    agent is asked.
     """
 
     def __init__(
@@ -120,5 +121,5 @@ class OwnersAgents:
         self._activity.fault(FaultKind.TOOL, "mcp_call_failed", says)
 
     def warn_unpriced(self, prices: Prices) -> None:
-        """Says once which of the models have no known price."""
+        """Logs once which models have no known price."""
         warn_unpriced(prices, [*self.side.all, *([self.side.hears.name] if self.side.hears else ())])

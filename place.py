@@ -13,7 +13,7 @@ from place_settings.inheritance import NOTHING_SET, InForce
 
 
 class PlaceKind(StrEnum):
-    """What a place is."""
+    """The kinds of places."""
 
     TEXT = "text"
     VOICE = "voice"
@@ -29,15 +29,15 @@ THREADS = frozenset({PlaceKind.THREAD, PlaceKind.PRIVATE_THREAD, PlaceKind.POST}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a message was said, and as whom the bot is there.
+    """Where a message was said.
 
-    guild_id: 0 where there is no server. channel_id: the place's own id, by which all that is kept of it is found; a
-    thread is a channel of its own. parent_id: of a thread, the channel whose settings count there, too. guild, channel,
-    parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
-    none. is_opener: whether the author of the message opened the thread. titled_by: whose words a thread's title is,
-    where that may be told; 0: nobody's. opens_threads: whether a longer conversation may go on in a thread of the
-    channel. category_id: the category that it, or the channel that it is a thread of, stands in. held: what is set
-    there, as of when something was said; it is not stored.
+    guild_id: 0 for a direct message. channel_id: the place's own id, the key of everything kept of it; a thread has its
+    own. bot_name: the bot's name there. parent_id: a thread's channel, whose settings hold in it too. guild, channel,
+    parent: their names. people: number of people in a thread that the bot is in; None: unknown, or no thread.
+    is_opener: whether the message's author opened the thread. titled_by: the author of a thread's title, 0: unknown, or
+    the title must not be shown. opens_threads: whether a longer conversation may go on in a thread of the channel.
+    category_id: the category of the channel, or of the thread's channel. held: the settings in force when the message
+    was said; not stored.
     """
 
     guild_id: int = 0
@@ -61,12 +61,12 @@ class Place:
 
     @property
     def untitled(self) -> Place:
-        """Without the title of a thread, which is somebody's words."""
+        """The place without a thread's title, which is somebody's words."""
         return replace(self, channel="", titled_by=0) if self.is_thread else self
 
     @property
     def in_words(self) -> str:
-        """By its name and its server's, for whoever runs the bot; without a thread's title."""
+        """The place's name and its server's, for whoever runs the bot; without a thread's title."""
         if self.kind is PlaceKind.DIRECT:
             return "direct message"
         name = f"a thread of #{self.parent}" if self.is_thread else f"#{self.channel}"
@@ -74,12 +74,12 @@ class Place:
 
     @property
     def is_with_one(self) -> bool:
-        """Whether nobody is there but the bot and whoever speaks."""
+        """Whether nobody is there but the bot and the author."""
         return self.kind is PlaceKind.DIRECT or self.people == 1
 
     @property
     def above(self) -> Place:
-        """The channel that it is a thread of."""
+        """The thread's parent channel."""
         return Place(
             self.guild_id,
             self.parent_id or 0,
@@ -94,8 +94,8 @@ class Place:
 class SeenPlace:
     """A category, channel or thread of a server, as the bot sees it.
 
-    level: which of these it is. kind: Discord's word for it. name: empty where it may not be told. parent_id,
-    category_id: as of Place. owner_id: who opened a thread.
+    level: category, channel or thread. kind: Discord's word for it. name: empty where it must not be shown. parent_id,
+    category_id: as in Place. owner_id: who opened a thread.
     """
 
     place_id: int

@@ -1,4 +1,4 @@
-"""The bot from its start to its end: its parts, its shards, and what it does by itself."""
+"""The bot's start, shards, background work and shutdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEAVE_SECONDS = 0.2
 
 
 class RunningBot(ShardedClient):
-    """A bot but for what Discord tells it: its parts, its start, the shards that it takes and leaves, and its end."""
+    """The bot without its event handlers: its parts, its start, the shards it takes and leaves, and its shutdown."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class RunningBot(ShardedClient):
         ours = {
             "intents": INTENTS,
             "allowed_mentions": discord.AllowedMentions.none(),
-            # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
+            # Discord's rate limits last seconds. A longer one is an outage; without this discord.py waits for hours.
             "max_ratelimit_timeout": 60.0,
             "http_trace": (trace := request_timeouts()),
-            # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
+            # Missed messages are read once no further guild has arrived for this long; discord.py's default is 2 s.
             "guild_ready_timeout": 1.0,
         }
-        if cluster:  # nothing is sent to Discord that another process may be sending by now
+        if cluster:  # sends nothing while another process may have taken over
             trace.on_request_start.insert(0, cluster.once_sure)
         clock = clock or DiscordClock(trace)
         options = {**ours, **client_options}
@@ -73,8 +73,8 @@ class RunningBot(ShardedClient):
         self._now = clock
         self._is_playground = is_playground
         self._background = Background(self.failed)
-        self._changes: list[asyncio.Task[None]] = []  # those of what is kept, which nobody asked for
-        self._unready: set[int] = set()  # the shards that are connected and have not all their servers yet
+        self._changes: list[asyncio.Task[None]] = []  # background tasks that change stored state
+        self._unready: set[int] = set()  # shards that are connected and do not have all their guilds yet
         self._models = AsyncExitStack()
         self.parts = parts = Parts(
             settings,
@@ -128,11 +128,11 @@ class RunningBot(ShardedClient):
         self._sync(self._shards.ids)
 
     def _sync(self, shard_ids: Collection[int]) -> None:
-        if DIRECT in shard_ids:  # of all processes one tells Discord of the commands
+        if DIRECT in shard_ids:  # so that only one of several processes registers the commands
             self._background.start(sync(self.tree))
 
     async def add_shard(self, shard_id: int) -> None:
-        """Goes on with what is kept of a shard that nobody has. Returns once it has IDENTIFYed."""
+        """Takes a shard that no process has, with its stored state. Returns once it has sent its IDENTIFY."""
         self._shards.add(shard_id)
         try:
             await self.lifecycle.take([shard_id])
@@ -144,10 +144,10 @@ class RunningBot(ShardedClient):
             raise
 
     async def leave_shard(self, shard_id: int) -> bool:
-        """Leaves a shard to another process, unless it is in use, or cannot be stored now. Returns whether."""
-        if not await self.snapshots.settled():  # nobody would serve it until it is, as while Redis is away
+        """Leaves a shard to another process, unless it is in use or cannot be stored now. Returns whether it did."""
+        if not await self.snapshots.settled():  # while the store is away, no other process could take it
             return False
-        # What waits at the gate would be taken, as it was then, should this process get the shard back.
+        # Messages that wait at the gate would still be handled if this process got the shard back.
         if not self.is_up(shard_id) or self._is_busy(shard_id) or self.parts.gate.holds_back(shard_id):
             return False
         self.parts.gate.leave(shard_id)
@@ -157,7 +157,7 @@ class RunningBot(ShardedClient):
         return True
 
     async def _forget_shard(self, shard_id: int) -> None:
-        """Another process is to have it: nothing of it is kept in memory, nor still to be stored."""
+        """Drops everything of a shard that another process will have, once it is stored."""
         self.parts.gate.leave(shard_id)
         self.lifecycle.leave(shard_id)
         self.forget_guilds(shard_id)
@@ -176,16 +176,16 @@ class RunningBot(ShardedClient):
         await (cluster.identifies(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
 
     async def _look_around(self) -> None:
-        """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
+        """Logs problems of the set-up once the bot is ready, since reading all the prices takes 0.1 s."""
         await self.wait_until_ready()
         await asyncio.to_thread(self.parts.warn_unpriced)
         report(await look_around(self._settings, self))
 
     async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None:
-        """Finishes what is being answered, tells those cut off, and closes.
+        """Finishes running answers, tells people whose answers are cut off, and closes.
 
-        released: told of each shard as soon as nothing is answered there any more, and all that is kept of it is
-        stored: another process may go on with it, also with what would be cut off.
+        released: called with each shard as soon as nothing is being answered on it and its state is stored; another
+        process may then take it, and finishes answers instead of cutting them off.
         """
         await self.bursts.end()
         self.parts.gate.is_shutting_down = True
@@ -201,7 +201,7 @@ class RunningBot(ShardedClient):
         log.info("stopped", ignored_messages=self.decisions.ignored_count)
 
     async def close(self) -> None:
-        await self._background.end()  # no request of theirs outlives the session
+        await self._background.end()  # before the HTTP session closes, which its requests need
         self.bursts.drop()
         try:
             await super().close()
@@ -216,19 +216,19 @@ class RunningBot(ShardedClient):
             await self.snapshots.close()
 
     async def _leave(self, released: Callable[[int], Awaitable[None]]) -> None:
-        """Gives up all shards but the last, with which is stored what is kept of the process."""
-        for change in self._changes:  # of channels that soon are another process'
+        """Releases all shards but the last, with which the state of the process itself is stored."""
+        for change in self._changes:  # their channels will soon be another process'
             change.cancel()
         while True:
             for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
                 if await self._is_stored(shard_id) and len(self._shards.ids) > 1:
                     self._shards.drop(shard_id)
-                    if await self.snapshots.settled():  # also of the process, with another shard
-                        await released(shard_id)  # else its lease is given back at the end, as the last one's
+                    if await self.snapshots.settled():  # the process' own state too, now with another shard
+                        await released(shard_id)  # otherwise its lease is released at the end, like the last shard's
             await asyncio.sleep(LEAVE_SECONDS)
 
     async def _is_stored(self, shard_id: int) -> bool:
-        """Has nothing more come on a shard. Returns whether all of it is stored, and none of it in use."""
+        """Disconnects a shard. Returns whether all its state is stored and nothing on it is in use."""
         await self.disconnect_shard(shard_id)
         if self.parts.requests:
             await self.parts.requests.leave([shard_id])
@@ -243,12 +243,12 @@ class RunningBot(ShardedClient):
         self.parts.activity.fault(FaultKind.INTERNAL, code, says)
 
     def _report(self) -> None:
-        """Logs document 000's figures, and what began no conversation since the last time."""
+        """Logs document 000's figures, and how many messages began no conversation since the last report."""
         log.info("metrics", **self.states.get_metrics(), not_started=self.parts.records.not_started())
 
     def take_up_missed(self, shard_id: int) -> None:
         self._unready.discard(shard_id)
-        if shard_id not in self._shards.ids:  # it was left in that moment
+        if shard_id not in self._shards.ids:  # it was left meanwhile
             return
         guild_ids = {guild.id for guild in self.guilds if guild.shard_id == shard_id}
         for guild_id in guild_ids:

@@ -1,4 +1,4 @@
-"""Keeping a bot in service: signals, connecting again, health over HTTP, giving up, and the playground around it."""
+"""Runs the bot as a service: signals, reconnecting, health over HTTP, giving up, and the playground around it."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ INTENTS = discord.Intents(
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it never joins a voice channel
 LOOPBACK = "127.0.0.1"
 MAX_RETRY_SECONDS = 60.0
-FAULT_PAUSE_SECONDS = 90.0  # however eager the host restarts: less than 1,000 IDENTIFY a day
+FAULT_PAUSE_SECONDS = 90.0  # keeps restarts by the host below 1,000 IDENTIFYs a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
 REFUSED = "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
 CONNECTION_FAILURES = (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError)
 
 
 class RefusedError(Exception):
-    """What the owner has to mend before the bot can run. Its text is one sentence."""
+    """A problem that the owner must fix before the bot can run. Its text is one sentence."""
 
 
 class Bot(Sharded, Protocol):
-    """The bot as far as it is kept in service."""
+    """What is used of the bot here."""
 
     @property
     def shown(self) -> Shown: ...
@@ -83,9 +83,9 @@ async def serve(
     shows_content: bool = False,
     keeper: Keeper | None = None,
 ) -> int:
-    """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError.
+    """Keeps a bot connected. Returns 0 after SIGTERM or SIGINT, 1 when only a restart can help. Raises RefusedError.
 
-    password, is_local, shows_content: as of Site. keeper: of the shards, where other processes have some; raises
+    password, is_local, shows_content: as of Site. keeper: of the shards, where there are several processes; raises
     HeldError.
     """
     stop = asyncio.Event()
@@ -107,7 +107,10 @@ async def serve(
 
 @asynccontextmanager
 async def sharing(redis_url: str, count: int | None, ids: Collection[int]) -> AsyncIterator[Keeper]:
-    """As one of several processes. count, ids: SHARD_COUNT and SHARD_IDS. Raises InUseError where others have all."""
+    """The keeper of this process' shards, as one of several processes.
+
+    count, ids: SHARD_COUNT and SHARD_IDS. Raises InUseError where other processes have these shards.
+    """
     from cluster.connection import Cluster  # noqa: PLC0415 - only who sets REDIS_URL needs its client
     from cluster.keeper import HeldError, Keeper  # noqa: PLC0415
 
@@ -181,7 +184,7 @@ def _given_up(why: str | None) -> int:
 
 
 async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
-    """Waits until this process has a shard. Raises RefusedError for a token that is refused, and HeldError."""
+    """Waits until this process has a shard. Raises RefusedError for a refused token, and HeldError."""
     backoff = ExponentialBackoff()
     while True:
         try:
@@ -198,12 +201,12 @@ async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
             await asyncio.sleep(seconds)
     keeper.expects(count, max_concurrency, bot_id)
     if not keeper.shards.ids:
-        health.expects(())  # it stands by until a shard is free, and is well
+        health.expects(())  # it waits for a free shard, and is healthy
     await keeper.first()
 
 
 async def _connect(bot: Bot, token: str, keeper: Keeper | None = None) -> Ending:
-    """Runs the bot until its connection ends. Raises RefusedError for a token or a key that is refused."""
+    """Runs the bot until its connection ends. Raises RefusedError for a refused token or a wrong STATE_KEY."""
     try:
         async with keeper.taking(bot) if keeper else nullcontext():
             await bot.start(token)
@@ -216,21 +219,21 @@ async def _connect(bot: Bot, token: str, keeper: Keeper | None = None) -> Ending
     except WrongKeyError as error:
         raise RefusedError(str(error)) from None
     except Exception as error:
-        # Where its very first connection is refused, discord.py stumbles over having had none.
+        # If the very first connection fails, discord.py raises another error on top, as it never had one.
         failure = error if isinstance(error, CONNECTION_FAILURES) else error.__context__
         if isinstance(failure, CONNECTION_FAILURES):
             log.warning("connection_failed", detail=_in_words(failure))
         elif _is_of_another_form(error):
             log.warning("connection_failed", detail=_in_words(error))
         else:
-            # The outermost edge: an error of ours ends this connection, and not the process.
+            # The outermost edge: an error of the bot's own ends this connection, and not the process.
             log.exception("connection_broken")
         return Ending.UNREACHABLE
     return Ending.FAULT
 
 
 def _is_of_another_form(error: Exception) -> bool:
-    """Whether it is the library that stumbled, over what is not as Discord sends it."""
+    """Whether discord.py raised it on data that is not in Discord's form."""
     *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
     return isinstance(error, UNREADABLE) and innermost.f_globals["__name__"].startswith("discord.")
 
@@ -241,7 +244,7 @@ def _in_words(failure: Exception) -> str:
 
 
 def _exit_at_once() -> None:
-    """For a loop that stands still: nothing that needs the loop can be done any more."""
+    """Ends the process at once: with the event loop blocked, nothing else can be done."""
     log.critical("event_loop_stuck")
     os._exit(1)
 
@@ -267,7 +270,7 @@ async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def playground(host: str, port: int) -> AsyncIterator[Playground]:
-    """A Discord on loopback with a chat page. Raises RefusedError for a port that cannot be had."""
+    """A Discord on loopback with a chat page. Raises RefusedError where its host or port cannot be used."""
     from playground.model import FORUM  # noqa: PLC0415 - a bot in service never needs it
     from playground.server import Playground  # noqa: PLC0415
 
@@ -292,7 +295,7 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
 
 
 def shown_in(loopback: Playground) -> Callable[[LoggedDecision], None]:
-    """Shows each decision beside its message on the chat page."""
+    """Returns a listener that shows each decision beside its message on the chat page."""
 
     def show(entry: LoggedDecision) -> None:
         decision = entry.decision

@@ -1,4 +1,4 @@
-"""How the values of settings are read and checked, one by one; each raises ValueError for what cannot work."""
+"""Reads and checks the value of each setting; each check raises ValueError for a value that cannot work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import setting_values as values
 
 
 class SettingChecks(BaseSettings):
-    """The checks of Settings, which has the fields."""
+    """The checks of Settings, which inherits them and has the fields."""
 
     @field_validator("channels", "users", "forum_tags", "models", mode="before", check_fields=False)
     @classmethod
@@ -39,7 +39,7 @@ class SettingChecks(BaseSettings):
     @field_validator("turn_tokens", check_fields=False)
     @classmethod
     def _a_request_at_least(cls, value: int) -> int:
-        """Raises ValueError for what no answer could be made of."""
+        """Raises ValueError for a cap below what a single request takes."""
         if 0 < value < 30_000:
             raise ValueError("too few for a single request")
         return value

@@ -17,12 +17,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import SecretStr
 
 QuietHours = tuple[time, time, ZoneInfo]
-"""From when until when, by which clock; over midnight where the second is the earlier one."""
+"""Start, end and time zone; it lasts over midnight where the end is earlier than the start."""
 HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Reads "22:30-7 Europe/Berlin". Without a zone the hours are those of UTC. Raises ValueError for what are none."""
+    """Reads "22:30-7 Europe/Berlin"; without a time zone, in UTC. Raises ValueError."""
     found = HOURS.fullmatch(text.strip())
     if found is None:
         raise ValueError("no hours")
@@ -39,7 +39,7 @@ SHARDS = re.compile(r"(\d{1,5})(?:\s*-\s*(\d{1,5}))?")
 
 
 def shard_ids(text: str) -> tuple[int, ...]:
-    """Reads "0-3,7": each once, in this order. Raises ValueError for what are no numbers of shards."""
+    """Reads "0-3,7": each shard once, in this order. Raises ValueError."""
     ids: dict[int, None] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         found = SHARDS.fullmatch(part)
@@ -50,7 +50,7 @@ def shard_ids(text: str) -> tuple[int, ...]:
 
 
 def check_shards(count: int | None, ids: Collection[int], *, is_auto: bool, has_redis: bool) -> None:
-    """Raises ValueError, with a sentence, for settings of shards that do not go together."""
+    """Raises ValueError, with a sentence for the owner, for shard settings that contradict each other."""
     if is_auto and ids:
         raise ValueError(
             "SHARDS=auto and SHARD_IDS cannot both be set: leave out SHARD_IDS to let the processes divide the shards, "
@@ -67,40 +67,41 @@ def check_shards(count: int | None, ids: Collection[int], *, is_auto: bool, has_
 
 
 def checked_address(value: str, *, secure: str, loopback: str) -> str:
-    """An address to which secrets travel, which is encrypted or never leaves the machine.
+    """The address, if secrets may be sent to it: it is encrypted, or on this machine. Raises ValueError otherwise.
 
-    secure, loopback: the schemes of either. Raises ValueError for any other.
+    secure, loopback: the URL scheme of each.
     """
     url = urlsplit(value)
-    _ = url.port  # a ValueError for one that cannot be
+    _ = url.port  # raises ValueError for an impossible one
     if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value
 
 
-# What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
+# Found in the text of an mcp.json or of a TOML table, also in a broken one, and hardly in a path. A text may hold
+# secrets, and unlike a path it is not shown in error messages.
 INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
 
 
 def path_or_text(value: str) -> Path | SecretStr:
-    """A file, or what would stand in one, which may have a secret in it, as a file may."""
+    """The path of a file, or a file's text, which may have secrets in it."""
     return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
 
 def api_base(value: str) -> str:
-    """The address of an API with its version. Raises ValueError for any other."""
+    """The address of a Discord API, ending in its version. Raises ValueError for any other."""
     if not re.search(r"/api/v\d+$", value := value.rstrip("/")):
         raise ValueError("no API version")
     return checked_address(value, secure="https", loopback="http")
 
 
 def check_redis_address(value: str) -> None:
-    """Raises ValueError for what is no address of a Redis."""
+    """Raises ValueError for anything but a Redis address."""
     if urlsplit(value).scheme not in ("redis", "rediss"):
         raise ValueError("not a Redis address")
     from redis import Redis  # noqa: PLC0415 - only who sets it needs its client
 
-    if not re.fullmatch(r"/?\d*/?", urlsplit(value).path):  # which the client takes for database 0
+    if not re.fullmatch(r"/?\d*/?", urlsplit(value).path):  # the client would silently use database 0
         raise ValueError("no number of a database")
     try:
         Redis.from_url(value).connection_pool.make_connection()
@@ -109,7 +110,7 @@ def check_redis_address(value: str) -> None:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a host, as addresses name it, is this machine and reached by nobody else."""
+    """Whether a host, as in an address, is a loopback one, which only this machine reaches."""
     try:
         return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -117,7 +118,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 class Scope(StrEnum):
-    """Whose use of models a budget limits; a person's wherever they ask, a thread's beside its channel's."""
+    """Whose use of models a budget limits. A person's counts in every place, a thread's for its channel too."""
 
     TOTAL = "total"
     GUILD = "guild"
@@ -127,13 +128,13 @@ class Scope(StrEnum):
 
 
 class Period(StrEnum):
-    """For how long a budget is, by UTC."""
+    """The period of a budget, in UTC."""
 
     DAY = "day"
     MONTH = "month"
 
     def end(self, now: datetime) -> datetime:
-        """When the period ends that this moment is in."""
+        """The end of the period in which `now` is."""
         midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self is Period.DAY:
             return midnight + timedelta(days=1)
@@ -142,7 +143,7 @@ class Period(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimit:
-    """The most that may be used in a period. amount: micro-dollars where it is in money, else tokens."""
+    """The most that may be used in a period. amount: micro-dollars where in_money, else tokens."""
 
     amount: int
     period: Period
@@ -153,7 +154,7 @@ class BudgetLimit:
         return f"{self.words(self.amount)} a {self.period}"
 
     def words(self, amount: int) -> str:
-        """So much, in what it is counted in."""
+        """An amount in this budget's unit."""
         return dollars(amount) if self.in_money else f"{amount:,} tokens"
 
 
@@ -170,8 +171,8 @@ BUDGET_EXAMPLE = "$1 a day, guild $5 a month, channel 200000 tokens a day, perso
 def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]:
     """Reads "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day".
 
-    "off" is none. of: whose a budget is that names nobody; of a place's own, which is no TOTAL, none names anybody.
-    Raises ValueError with a sentence for people.
+    "off" is no budget. of: the scope of a budget that names none; a place's own budgets, with an `of` other than TOTAL,
+    must not name any. Raises ValueError with a sentence for people.
     """
     limits: dict[tuple[Scope, Period, bool], BudgetLimit] = {}
     if text.strip().lower() == "off":
@@ -195,7 +196,7 @@ def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]
 
 
 def dollars(micros: int) -> str:
-    """Micro-dollars in words: with cents, and below a cent with as many digits as there are."""
+    """Micro-dollars in words: with two decimals, below one cent with as many as needed."""
     places = Decimal("0.01") if micros >= 10_000 or not micros else Decimal("0.000001")
     amount = (Decimal(micros) / 1_000_000).quantize(places, ROUND_HALF_UP)
     return f"${amount:,.2f}" if places == Decimal("0.01") else f"${amount.normalize():f}"

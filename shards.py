@@ -1,4 +1,4 @@
-"""Which of Discord's shards this process has, and which guild is on which."""
+"""Discord's shards: those of this process, and the shard of a guild."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Protocol
 
 DIRECT = 0  # the shard on which direct messages come
-IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
+IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; the rest is for network delay
 
 
 class Shards:
-    """count: of all shards of the bot; None until Discord has said how many it wants. ids: this process' own, in the
-    order in which it got them; None: all there are.
+    """The shards of this process.
+
+    count: number of all shards of the bot; None until Discord has recommended one. ids: this process' shards, in the
+    order in which it got them; None: all shards.
     """
 
     def __init__(self, count: int | None = None, ids: Iterable[int] | None = None) -> None:
@@ -26,41 +28,41 @@ class Shards:
 
     @property
     def are_all(self) -> bool:
-        """Whether no other process has any."""
+        """Whether this process has all shards."""
         return self._ids is None
 
     @property
     def home(self) -> int:
-        """The shard with which is stored what is kept of the process itself: the first that it got; 0 of all."""
+        """The shard with which the process' own state is stored: the first it got; 0 where it has all."""
         return next(iter(self._ids or ()), 0)
 
     @property
     def in_words(self) -> str:
-        """Which of them this process has."""
+        """The ids of this process' shards and the number of all, such as "0, 1 of 4"."""
         return f"{', '.join(map(str, sorted(self.ids))) or 'none'} of {self.count or 1}"
 
     def of(self, guild_id: int) -> int:
-        """The shard that a guild is on; 0: direct messages. By Discord's formula (Gateway, "Sharding")."""
+        """The shard of a guild, by Discord's formula (Gateway, "Sharding"). guild_id: 0 for direct messages."""
         return (guild_id >> 22) % (self.count or 1)
 
     def has(self, guild_id: int) -> bool:
         return self._ids is None or self.of(guild_id) in self._ids
 
     def add(self, shard_id: int) -> None:
-        """It is this process' from now on. Not where it has all."""
+        """Adds a shard to this process' own. Does nothing where it has all."""
         if self._ids is not None:
             self._ids[shard_id] = None
 
     def drop(self, shard_id: int) -> None:
-        """It is another process' from now on. Not where it has all."""
+        """Removes a shard from this process' own. Does nothing where it has all."""
         if self._ids is not None:
             self._ids.pop(shard_id, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A shard's session of the gateway. url: where it can be RESUMEd. sequence: of the last event that came by `at`.
-    count: of all shards of the bot, by which it depends what is on this one.
+    """A shard's gateway session. url: of the gateway to RESUME at. sequence: number of the last event received by
+    `at`. count: number of all shards when it began, which determines the guilds on this one.
     """
 
     id: str
@@ -71,14 +73,14 @@ class Session:
 
 
 class Sharded(Protocol):
-    """The bot, as far as it gets shards while it runs."""
+    """The bot, as used to give it shards, and take them, while it runs."""
 
     def is_up(self, shard_id: int) -> bool: ...
 
     async def add_shard(self, shard_id: int) -> None:
-        """Goes on with what is kept of a shard that nobody has. Returns once it has sent its IDENTIFY. Where that fails
-        nothing of the shard is left in memory.
+        """Takes a shard that no process has, with its stored state. Returns once it has sent its IDENTIFY. If that
+        fails, nothing of the shard is left in memory.
         """
 
     async def leave_shard(self, shard_id: int) -> bool:
-        """Leaves a shard to another process, unless it is in use, or cannot be stored now. Returns whether."""
+        """Leaves a shard to another process, unless it is in use or cannot be stored now. Returns whether it did."""

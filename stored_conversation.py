@@ -1,4 +1,4 @@
-"""What is stored of a conversation beside its messages, and what of it the channel's next one needs."""
+"""What is stored of a conversation beside its messages, and which of it the channel's next conversation needs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from llm_history import History, fits, readable
 from state.agent_state import AgentState, read_agent_state
 from state.declines import Declines
 
-UNKNOWN = 0  # whose words they are
+UNKNOWN = 0  # stands for an author who is not known
 NO_DECLINES = Declines()
 
 
 def _by_agent(told: Any) -> Any:
-    """Until 2026-11 a message had but one agent: its name and the author stood by the message's id."""
+    """Converts the form stored until 2026-11: message id to (agent's name, author's id)."""
     if not (isinstance(told, dict) and all(isinstance(one, list | tuple) for one in told.values())):
         return told
     by_agent: dict[Any, dict[Any, Any]] = {}
@@ -33,14 +33,14 @@ Told = Annotated[dict[str, dict[int, int]], BeforeValidator(_by_agent)]
 
 
 def _known_states(states: Any) -> Any:
-    """Without those that cannot be read: the others, and the conversation, are of use yet."""
+    """Drops states that cannot be read, so that the others and the conversation can be used."""
     if not isinstance(states, dict):
         return {}
     return {name: state for name, state in states.items() if fits(read_agent_state, state)}
 
 
 class Unwelcome(StrEnum):
-    """What somebody did to an answer that nobody had asked for."""
+    """What somebody did about an unprompted answer."""
 
     TOLD_OFF = "told_off"
     DELETED = "deleted"
@@ -49,10 +49,10 @@ class Unwelcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LeftStates:
-    """What remote agents need back in the channel's next conversation.
+    """Remote agents' states for the channel's next conversation.
 
-    told: what each of them was told: by messages' ids whose words they are, 0 where that is not known. at: when the
-    conversation before was last heard of.
+    states: by the agent's name. told: the messages each agent was told: agent's name to {message id: author's id, 0
+    where the author is not known}. at: the last activity of the conversation that ended.
     """
 
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)]
@@ -60,9 +60,9 @@ class LeftStates:
     at: AwareDatetime
 
     def without(self, is_gone: Callable[[int, int], bool]) -> LeftStates:
-        """Without those that were told what goes, which they cannot be made to forget.
+        """Without the states of agents that were told a deleted message, which they cannot be made to forget.
 
-        is_gone: (message id, whose words) -> whether it goes.
+        is_gone: (message id, author's id) -> whether that message is deleted.
         """
         gone = {agent for agent, told in self.told.items() if any(is_gone(*one) for one in told.items())}
         states = {agent: state for agent, state in self.states.items() if agent not in gone}
@@ -82,9 +82,9 @@ LEFT = TypeAdapter(LeftStates)
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """What its messages do not tell of a conversation.
+    """A conversation without its messages.
 
-    since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
+    since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
     remote, states, told_before, unwelcome, declines, looked_up, has_asked_for_thread,
     came_from: as of ChannelConversation.
     """
@@ -106,7 +106,7 @@ class StoredConversation:
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
-        # Its own adapter knows what to do with bytes, wherever they are.
+        # Only pydantic-ai's own adapter writes bytes correctly wherever they occur.
         history = ModelMessagesTypeAdapter.dump_json(self.llm_history)
         return orjson.dumps({**head, "llm_history": orjson.Fragment(history)})
 

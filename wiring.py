@@ -1,4 +1,4 @@
-"""Who is given what, built bottom up: on storage and state, agents, turns, offers, the way in, what is kept."""
+"""Builds the parts of the bot bottom up: storage and state, agents, offers, deciding, turns, intake, persistence."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ if TYPE_CHECKING:
 
 
 class Parts(StateParts):
-    """All that a bot is made of. client: not connected yet. health: told whether it is.
+    """All parts of a bot. client: not connected yet. health: of its connection.
 
-    listener: told of each decision. followup: the second tier; None: as the settings say. shards: those that this
-    process has. cluster: where others have the rest, and share what is stored; None: there are none.
+    listener: called with each decision. followup: the decider's second tier; None: by the settings. shards: those of
+    this process. cluster: the other processes, which have the other shards and share the store; None: there are none.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Parts(StateParts):
         )
 
     def _build_agents(self) -> None:
-        """Who answers."""
+        """The agents."""
         actions, search = DiscordActions(self._client, self.consent, self.snapshots, self._clock), self.snapshots.search
         self.agents = OwnersAgents(self._settings, self.budget, self.wires, actions, search, self.activity)
         self.models, self.mcp, self.connections = self.agents.models, self.agents.mcp, self.agents.connections
@@ -229,7 +229,7 @@ class Parts(StateParts):
         )
 
     def _build_way_in(self) -> None:
-        """The way of a message from Discord to the queue."""
+        """Handling of incoming messages, up to the queue."""
         settings = self._settings
         intake = Intake(
             conversations=self.conversations,
@@ -257,7 +257,7 @@ class Parts(StateParts):
         )
 
     def _build_keeping(self) -> None:
-        """Who keeps something of channels and people; and what reaches all of them."""
+        """The holders of data about channels and people; edits, privacy, catch-up and storage for all of them."""
         settings, snapshots = self._settings, self.snapshots
         self.holders = holders = Holders(snapshots, self.conversations, self.wires)
         conversations = ConversationHolder(self.conversations, self.pending, snapshots)
@@ -336,7 +336,7 @@ class Parts(StateParts):
         )
 
     def _requests_of_all(self, cluster: Cluster) -> ClusterPrivacy:
-        """What people ask of all processes: of Redis, whose client a process that is alone never imports."""
+        """People's requests to all processes, by Redis, whose client a single process never imports."""
         from cluster.events import Events  # noqa: PLC0415
         from persistence.cluster_privacy import ClusterPrivacy  # noqa: PLC0415
 
@@ -373,14 +373,14 @@ class Parts(StateParts):
         )
 
     async def sent_form(self, interaction: discord.Interaction) -> None:
-        """Answers a form that somebody sends: each of these knows its own."""
+        """Answers a submitted modal: each of these ignores modals that are not its own."""
         await self.clicks.answer(interaction)
         await self.settings_clicks.answer(interaction)
 
-    # What some are asked by others
+    # Called by the parts above
 
     def sweep(self) -> None:
-        """Drops what can no longer matter."""
+        """Drops expired state."""
         now = self._clock()
         self.conversations.sweep()
         for channel_id in self.conversations.let_go(self.is_waiting):
@@ -393,16 +393,16 @@ class Parts(StateParts):
         self.watch.look()
 
     def is_waiting(self, channel_id: int, ask_id: str) -> bool:
-        """Whether a run of the agent's still waits there for somebody, or is about to go on."""
+        """Whether a run of the agent's still waits there for an answer, or is about to resume."""
         open_ids = (prompt.ask.context.get("ask_id") for prompt in self.states.prompts(channel_id))
         return self.turns.is_busy(channel_id) or ask_id in open_ids
 
     def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
-        """Why the bot may not speak of itself in a channel, in a word; None where it may."""
+        """Why the bot may not speak unasked in a channel, in one word; None where it may."""
         if self.gate.is_ending(guild_id) or self.gate.is_closed(channel_id, guild_id):
             return NOT_READY
         parent_id = getattr(self._client.get_channel(channel_id), "parent_id", None)  # of a thread
         payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)
         if not self.budget.may_judge(payer):
-            return OVER_BUDGET  # what is left is for those who mention it
+            return OVER_BUDGET  # the rest of the budget is for mentions
         return why_mute(self._client, self.places, channel_id)

@@ -1,4 +1,4 @@
-"""The lower half of the wiring: storage, and what channels and people are in."""
+"""The lower half of the wiring: storage, and the state of channels and people."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OFFERS, DIRECT = "initiative", "direct_messages"
 
 
 class StateParts:
-    """What the rest of the bot is built on. Arguments: as of Parts."""
+    """The parts that the others are built on. Arguments: as of Parts."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class StateParts:
         self._build_state(listener)
 
     def _build_storage(self) -> None:
-        """Storage, and what says what may be stored."""
+        """Storage, and people's consent to it."""
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
         session_size = self._settings.max_messages_per_session
@@ -85,7 +85,7 @@ class StateParts:
         )
 
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
-        """What channels and people are in, which is stored as it changes."""
+        """The state of channels and people, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
         self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None)
         self.counts, self.faults = Counts(self._clock), Faults(self._clock)
@@ -105,7 +105,7 @@ class StateParts:
         self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity, self.accounts)
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
-        # Stored together with the answer, so that a turn that is made anew does not do the same again.
+        # Stored together with the answer, so that a repeated turn does not do the same again.
         self.miniapps = MiniAppRouter(installed(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
         self.states = ConversationStateManager(
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
@@ -135,12 +135,12 @@ class StateParts:
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock, said=self.miniapps.said)
 
     def _keeps_open(self, channel_id: int) -> bool:
-        """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
+        """Whether a conversation outlives its timeout, since a prompt or an offer is open there."""
         channel = self.offer_channels.get(channel_id)
         return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
 
     def _is_behind(self, channel_id: int) -> bool:
-        """Whether earlier messages are still to be taken up there, by this process or the next."""
+        """Whether missed messages there are still to be read, by this process or the next."""
         guild_id = self.snapshots.guild_of(channel_id)
         return self.gate.is_closed(channel_id, guild_id) or self.gate.is_ending(guild_id)
 
