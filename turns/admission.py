@@ -1,4 +1,4 @@
-"""Whether what is to be answered may be: what the bot may do there, the caps, and whether it is shutting down."""
+"""Admission of questions and clicks: place settings, permissions, caps, and shutting down."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SILENCING = {
     PAUSED: Reason.PAUSED,
     "threads": Reason.THREADS_OFF,
 }
-"""By the setting that silences a place; the others say who is answered there."""
+"""The reason for each setting that silences a place; other settings say who is answered there."""
 WHOSE_BUDGET = {
     Cap.TOTAL: "that for everybody together",
     Cap.GUILD: "that of this server",
@@ -51,7 +51,7 @@ WHOSE_BUDGET = {
 
 
 class Admission:
-    """Admits questions and clicks. settings: of places."""
+    """Admits questions and clicks. direct: who may send direct messages. settings: of places."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Admission:
         self._limits = limits
         self._gate = gate
         self._turns = turns
-        self._told_above: set[int | None] = set()  # the channels; no more than the bot sees
+        self._told_above: set[int | None] = set()  # channels, so bounded by those that the bot sees
 
     def refuses_here(self, incoming: Incoming, question: Question) -> Decision | None:
-        """The decision on a message that is not to be answered by what is set for where it was said."""
+        """The decision on a message that the settings of its place refuse; None: they allow an answer."""
         refused = incoming.place.held.refuses(question.message.author_id, incoming.role_ids)
         if refused is None:
             return self.refuses_direct(incoming, question)
@@ -77,7 +77,7 @@ class Admission:
         return Decision(False, reason, evidence="" if reason is Reason.PAUSED else refused.in_words)
 
     def refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
-        """The decision on a direct message that is not to be answered, whose author is told so once a day."""
+        """The decision on a direct message that is refused, which its author is told once a day; None: it is not."""
         if incoming.place.kind is not PlaceKind.DIRECT or self._direct.takes(question.message.author_id):
             return None
         if self._gate.is_ending(question.guild_id):
@@ -91,7 +91,7 @@ class Admission:
         return NO_DIRECT_MESSAGES if self._direct.mode == "off" else DIRECT_MESSAGES_OF_SOME
 
     def permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
-        """The decision, unless it is to answer and something outside the conversation forbids that."""
+        """The decision; turned to silence where a permission, a cap or shutting down forbids an answer."""
         if not decision.respond:
             return decision
         if self._gate.is_ending(question.guild_id):
@@ -119,20 +119,20 @@ class Admission:
         return replace(decision, respond=False, reason=reason, evidence=WHOSE_BUDGET.get(refusal.cap, ""), contrary="")
 
     def _tell_above(self, question: Question, decision: Decision) -> None:
-        """Says once, in the channel of a thread where the bot may not write, why whoever called it gets no answer."""
+        """Explains once, in the parent channel of a thread where the bot may not write, why a call gets no answer."""
         place = question.place
         if not place.is_thread or place.kind is PlaceKind.POST or decision.reason not in CALLED:
-            return  # in a forum nothing but posts stands
+            return  # a forum holds nothing but posts
         if place.kind is PlaceKind.PRIVATE_THREAD or self._settings.at(place.above).silenced:
-            return  # who is in a private thread is for nobody else to read
+            return  # nobody else may learn who is in a private thread
         if place.parent_id not in self._told_above:
             self._told_above.add(place.parent_id)
             told = CLOSED_THREADS.format(name=question.message.author, thread=place.channel_id)
-            # As a reply to what the thread was begun at, if that stands there: it has the thread's id.
+            # A reply to the starter message, if it is in the channel: it has the thread's id.
             self._turns.announce(replace(question, place=place.above, card_id=place.channel_id), told)
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
-        """Why a click cannot be taken now, in a sentence."""
+        """Why a click is refused now, in a sentence; None: it is not."""
         if self._gate.is_closed(clicked.place.channel_id, clicked.place.guild_id):
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
@@ -144,7 +144,7 @@ class Admission:
         return self.refuses(payer, clicked.place, clicked.now, costs_tokens=costs_tokens)
 
     def refuses(self, payer: Payer, place: Place, now: datetime, *, costs_tokens: bool) -> str | None:
-        """Why what somebody asks by a click or a command is not answered now, in a sentence; else it is counted."""
+        """Why a click or command is refused now, in a sentence; None: it is not, and it is counted."""
         if self._gate.is_ending(place.guild_id):
             return RESTARTING
         (user_id,) = payer.people
@@ -155,7 +155,7 @@ class Admission:
 
 
 def refused_line(refused: Refused) -> str:
-    """What somebody is told whose click or command is refused."""
+    """The answer to a click or command that the settings of the place refuse."""
     return f"I may not answer you here, by {refused.in_words}."
 
 

@@ -1,4 +1,4 @@
-"""Who answers a turn, and from what: the mini-app that it is for, or the agent."""
+"""Answers a turn: by the mini-app that it is for, or by an agent, with everything the agent is told."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ MAX_NOTE = 500  # characters of soft context that the agent is told
 RECENT_MESSAGES = 12  # what the rewriting model is shown
 
 Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | None]]
-"""(an incomplete query, what was said before it) -> what it means in full, or None."""
+"""(an incomplete query, the messages before it) -> the complete query, or None."""
 
 
 class History(Protocol):
-    """What was said in channels."""
+    """The channel's history in Discord."""
 
     async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> Sequence[MessageRecord]:
-        """What was said shortly before a message, oldest first."""
+        """The messages shortly before this one, oldest first."""
 
 
 class Preparing:
-    """What the agent is told of the conversation beside its messages.
+    """Prepares what the agent is told of the conversation beside its messages.
 
-    rewrite: completes what an incomplete query leaves out; None: that is left to the agent. compaction: keeps what the
-    agent is given back within its budget. models: of which one answers a turn.
+    rewrite: completes an incomplete query; None: that is left to the agent. compaction: keeps the model's history
+    within its token budget. models: those that can answer a turn.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Preparing:
         self._compaction = compaction
 
     async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
-        """What the agent is told beside the words of the questions that are still there when all is known."""
-        # At a conversation's start: what was said in the channel before, if it can be had soon and they may read it.
+        """The notes for the agent beside the questions: only for those not deleted while the notes were prepared."""
+        # At a conversation's start it reads earlier messages, if they come soon and the authors may read them.
         if not turn.newcomers and (first := next((q for q in turn.questions if q.starts_conversation), None)):
             try:
                 async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
@@ -96,7 +96,7 @@ class Preparing:
                 continue
             author, meaning = question.message.author, question.meaning
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
-                # The agent's own run is told by its reply.
+                # A waiting run of the agent's learns it from the request's `reply` instead.
                 notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
             is_as_read = question.current(conversation) == question.message
             if is_as_read and meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
@@ -104,7 +104,7 @@ class Preparing:
                     f'Your answer to "{author}" was cut off at its greatest length, and they want the rest. Go on '
                     f"right behind its last words, in the middle of a word if need be, and repeat nothing: {ends_with}"
                 )
-            if question.was_offered:  # much may have been said since, and nobody had asked the bot
+            if question.was_offered:  # the question may be far back, and was not put to the bot
                 asked = _quoted(question.message.text)
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
@@ -117,20 +117,20 @@ class Preparing:
         return notes
 
     def model(self, turn: Turn) -> str:
-        """The name of the model that answers the turn, which keeps the one it began with."""
+        """The name of the model that answers the turn: the one it began with, else the place's."""
         return turn.model or self._models.at(turn.newest.place)
 
     async def attached(self, turn: Turn, conversation: ChannelConversation) -> Mapping[str, Reading]:
-        """What became of the files beside what the agent is about to be told."""
+        """The files attached to the messages that the agent is about to be told, as read, by key."""
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
         told = {m.message_id: m for m in conversation.untold()} | asked
         sight = sight_of(self._models.named(turn.model).model)
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
     async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:
-        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure.
+        """An incomplete query completed from the messages before it; None where it is complete, or cannot be.
 
-        said: what whoever asks may read of the conversation.
+        said: the messages of the conversation that its author may read.
         """
         message, meaning = question.message, question.meaning
         if not meaning.incomplete:
@@ -145,7 +145,8 @@ class Preparing:
 class Answering:
     """Has turns answered, by a mini-app or by one of the team's agents.
 
-    slots: how many by agents at once. waiting: the messages in a channel that have, or may get, a turn of their own.
+    slots: limit the agents' turns that run at once. waiting: (channel id) -> ids of messages that have, or may get, a
+    turn of their own.
     """
 
     def __init__(
@@ -175,14 +176,14 @@ class Answering:
         return self._team.has_several
 
     async def answer(self, turn: Turn) -> Outcome | Cancel:
-        """The turn's outcome; the turn is shown the whole text so far, each time it grows."""
+        """The turn's outcome. While it grows, turn.show is called with the whole text so far."""
         turn.mark = self._records.mark
         if turn.conversation:
             turn.conversation.begin_turn()
         if turn.by_miniapp:
             turn.begin_typing()
             return await self._flow(turn.questions[-1])
-        PAYER.set(turn.payer)  # for whoever picks an agent, or completes a query
+        PAYER.set(turn.payer)  # for the calls that pick an agent or complete a query
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)
@@ -191,9 +192,9 @@ class Answering:
         newest, conversation = turn.questions[-1], turn.conversation
         if conversation is None:
             return Cancel.WITHDRAWN
-        # What answers a question of the general agent's is for that one. So is what nobody is to keep, as a remote
-        # agent does, or what is asked by who may not be told all that one knows. Else what was said last says who
-        # answers.
+        # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
+        # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
+        # newest question decides which agent answers.
         if not (newest.meaning.prompt or turn.is_private or turn.newcomers):
             *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
             choice = await self._team.pick(question, conversation, newest.place, earlier)
@@ -206,7 +207,7 @@ class Answering:
             turn.model = self._preparing.model(turn)
             notes = await self._preparing.notes(turn, conversation)
             attached = await self._preparing.attached(turn, conversation)
-        # One that was trimmed meanwhile is asked all the same.
+        # A question that was trimmed meanwhile is still answered.
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         return await self._ask(turn, pending, conversation, notes, attached) if pending else Cancel.WITHDRAWN
 
@@ -252,9 +253,9 @@ class Answering:
                 self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
             turn.request = replace(request, state=conversation.states.get(turn.agent))
         else:
-            # What an earlier process had begun to answer is said anew, and not to be taken for said. What has a turn of
-            # its own is told then, as it might be answered twice. The next turn is told also what was said behind
-            # that, and behind a picture that was posted while the files were read.
+            # The model is not told the begun answer of an earlier process (parts), which is written again. Nor is it
+            # told messages with a turn of their own (waiting), which it might answer twice. Messages after these, or
+            # after a picture that was posted while the files were read, are left to the next turn.
             asked = {q.message_id: q for q in questions}
             waiting, newest = self._waiting(conversation.channel_id), max(asked)
             if earlier := {message_id for message_id in waiting if message_id < newest}:
@@ -291,14 +292,14 @@ class Answering:
         return outcome
 
     def note(self, question: Question, answer: Answer) -> None:
-        """What the answer says of the conversation holds from now on."""
+        """Notes the answer's soft context and follow-up."""
         if answer.soft_context:
             self._states.set_soft_context(question.channel_id, answer.soft_context, question.meaning.miniapp_id)
         if answer.follow_up:
             self._records.follow_up(question, answer.follow_up, self._clock())
 
     def interrupted(self, turn: Turn) -> Answer | None:
-        """The answer as far as it came; None where no model was asked."""
+        """The incomplete answer of an interrupted turn; None where no agent was asked."""
         return self._team[turn.agent].interrupted(turn.request, turn.text) if turn.request else None
 
     async def _flow(self, question: Question) -> Answer | Failure:
@@ -336,12 +337,13 @@ class Answering:
 
 
 def _quoted(text: str) -> str:
-    """People's words as JSON, which cannot pass for ours; clipped, without half characters, which no provider takes."""
+    """People's words as a JSON string, so that they cannot pass for the bot's instructions; clipped, and without lone
+    surrogates, which providers refuse."""
     return json.dumps(clipped(text, MAX_NOTE).encode(errors="replace").decode(), ensure_ascii=False)
 
 
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:
-    """How the question resolves what the agent had asked, if it does; what was edited since is read by the agent."""
+    """How the question resolves a prompt of the agent's; None: not at all, or it was edited since."""
     meaning = question.meaning
     if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.prompt.ask.ends_with:
         return None

@@ -1,7 +1,7 @@
 """Bursts: several short messages of one person in a channel are decided as one, and answered together.
 
-Only a message that would be answered waits: until its author pauses, but no longer than BURST_SECONDS from the first
-message of the burst on. What they post until then joins the burst.
+Only a message that would be answered waits: until its author pauses, and at most BURST_SECONDS after the burst's first
+message. Messages of the same author until then join the burst.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from turns.turn import Discord, Question
 from understanding.stopping import read_stop
 from understanding.wording import MENTION
 
-PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
-MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same
+PAUSE_SHARE = 0.5  # of BURST_SECONDS: a silence this long is a pause
+MAX_DECIDED_CHARACTERS = 4_000  # newest characters of a burst that the decider reads; all its mentions count
 QUESTION_MARKS = ("?", "？", "؟")
 DELETED = Decision(False, Reason.DELETED)
 UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
@@ -36,7 +36,7 @@ UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
 
 @dataclass(slots=True)
 class _Burst:
-    """Messages that wait, the decision on all of them, and when the first of them came, by the loop's clock."""
+    """A burst that waits for its author's pause. decision: on all its messages. since: when it began, in loop time."""
 
     questions: list[Question]
     decision: Decision
@@ -45,12 +45,12 @@ class _Burst:
     timer: asyncio.TimerHandle | None = None
 
     def add(self, question: Question) -> None:
-        """In the order in which they were posted: a judge can take longer over one than over the next."""
+        """Adds a message, in order of posting: a judge can take longer over one than over the next."""
         self.questions = sorted([*self.questions, question], key=lambda q: q.message.message_id)
 
 
 class Bursts:
-    """The open bursts, one for each person in a channel at most. seconds: what one takes at most; 0: nothing waits."""
+    """The open bursts, one per person and channel at most. seconds: longest duration of one; 0: nothing waits."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Bursts:
         self._decider = decider
         self._discord = discord
         self._open: dict[tuple[int, int], _Burst] = {}
-        self._over: list[_Burst] = []  # which have not gone their way yet
-        self._judged: dict[int, Question] = {}  # by message: what a judge is asked about
+        self._over: list[_Burst] = []  # ended, and not handled yet
+        self._judged: dict[int, Question] = {}  # by message id: those being decided
 
     def __len__(self) -> int:
         return len(self._open)
@@ -76,7 +76,7 @@ class Bursts:
         return self._decider.should_start_conversation(question.as_kept.message, self._discord.bot()[1], question.place)
 
     async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
-        """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
+        """The decision on a recorded message; None where it joined its author's burst, and is decided with it."""
         burst = self._open.get(_key(question))
         if burst and self._ends(burst, question.as_kept.message, conversation):
             burst = None
@@ -99,18 +99,18 @@ class Bursts:
         return None
 
     def _ends(self, burst: _Burst, message: MessageRecord, conversation: ChannelConversation) -> bool:
-        """Ends a burst before a message of its author's that is no part of it. Returns whether it is none."""
+        """Ends a burst if its author's next message is addressed to somebody else. Returns whether it is."""
         me = self._discord.bot()[1]
         is_for_others = addresses_others(message, me) or names_others(message, conversation, me)
         if is_explicit_trigger(message, me) or not is_for_others:
             return False
         if burst.decision.reason not in CALLING:
-            burst.decision = NOT_OURS  # whoever turns to somebody else was speaking to them
+            burst.decision = NOT_OURS  # the burst was probably meant for that person, too
         self._end(burst)
         return True
 
     async def _decided(self, questions: Sequence[Question], conversation: ChannelConversation) -> Decision:
-        """The decision on messages of one person, as if they were one that was said last."""
+        """The decision on messages of one person, as if they were a single one, the newest."""
         messages, me = [question.as_kept.message for question in questions], self._discord.bot()[1]
         utterance = as_one(messages, me)
         if len(messages) > 1:
@@ -120,7 +120,7 @@ class Bursts:
         return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
 
     def may_go_on(self, question: Question, decision: Decision) -> bool:
-        """Whether an answer to it is to wait for what else its author says."""
+        """Whether its answer is to wait for further messages of its author."""
         if not decision.respond or not self._seconds or question.is_private:
             return False
         if decision.reason in (Reason.AWAITED, Reason.OFFER_ACCEPTED):
@@ -130,9 +130,9 @@ class Bursts:
         return not (decision.reason in CALLING and words.endswith(QUESTION_MARKS))
 
     async def hear_out(self, question: Question, decision: Decision) -> list[tuple[Question, Decision]]:
-        """Waits until the author pauses. Returns all that they said from this message on, each with its decision.
+        """Waits until the author pauses. Returns their messages from this one on, each with its decision.
 
-        That is nothing where a burst of theirs was opened while this message was decided: it joins that.
+        Returns nothing where a burst of theirs was opened while this message was decided: it joins that one.
         """
         if burst := self._open.get(_key(question)):
             burst.add(question)
@@ -148,7 +148,7 @@ class Bursts:
                 self._over.remove(burst)
 
     async def _settled(self, burst: _Burst) -> list[tuple[Question, Decision]]:
-        """What was edited or deleted while it waited is decided as it stands now."""
+        """The burst's messages with their decision, made again if one was edited or deleted while it waited."""
         conversation = self._conversations.get(burst.questions[0].channel_id)
         if conversation is None:
             return [(question, burst.decision) for question in burst.questions]
@@ -157,27 +157,27 @@ class Bursts:
         decision = burst.decision
         if left and decision.respond and _words(left) != _words(burst.questions):
             decision = await self._decided(left, conversation)
-            if burst.decision is STOPPED:  # while a judge was asked
+            if burst.decision is STOPPED:  # stopped while a judge was asked
                 decision = STOPPED
         return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
 
     def heard_out(self, channel_id: int) -> list[Question]:
-        """What waits in a channel for its author to pause."""
+        """The questions in a channel that wait for their author's pause."""
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
         return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
 
     def undecided(self, channel_id: int) -> set[int]:
-        """The messages there that may still be to be answered: each is being decided, or heard out."""
+        """The ids of messages there that are being decided, or wait for their author's pause."""
         judged = {message_id for message_id, question in self._judged.items() if question.channel_id == channel_id}
         return judged | {question.message.message_id for question in self.heard_out(channel_id)}
 
     def busy_guilds(self) -> set[int]:
-        """Those in which something is being decided, or heard out; 0: direct messages."""
+        """The guilds with a message that is being decided or waits for its author's pause; 0: direct messages."""
         heard_out = (question for burst in self._waiting() for question in burst.questions)
         return {question.guild_id for question in (*self._judged.values(), *heard_out)}
 
     def call_off(self, question: Question, conversation: ChannelConversation) -> None:
-        """Whoever says stop while a judge is asked about what they said gets no answer to that."""
+        """Cancels the author's messages that a judge is being asked about, if this message says stop."""
         message, (name, me) = question.message, self._discord.bot()
         judged = [m for m, q in self._judged.items() if _key(q) == _key(question)]
         if not judged or addresses_others(message, me) or names_others(message, conversation, me):
@@ -187,7 +187,7 @@ class Bursts:
                 del self._judged[message_id]
 
     def stop(self, questions: Iterable[Question]) -> None:
-        """These were called off: what waits of them needs no answer."""
+        """Ends, without an answer, the bursts that begin with one of these questions."""
         called_off = {question.message.message_id for question in questions}
         for burst in [b for b in self._waiting() if b.questions[0].message.message_id in called_off]:
             burst.decision = STOPPED
@@ -197,7 +197,7 @@ class Bursts:
         return [*self._open.values(), *self._over]
 
     def typing(self, channel_id: int, author_id: int) -> None:
-        """Somebody is typing: if they have an open burst, they are heard for as long as it may take."""
+        """Extends the open burst of somebody who is typing to its longest duration."""
         if burst := self._open.get((channel_id, author_id)):
             self._arm(burst, self._seconds)
 
@@ -208,7 +208,7 @@ class Bursts:
         burst.timer = loop.call_at(min(loop.time() + seconds, burst.since + self._seconds), self._end, burst)
 
     def _end(self, burst: _Burst) -> None:
-        """From now on nothing joins it."""
+        """Closes a burst: nothing joins it any more."""
         if burst.timer:
             burst.timer.cancel()
         if not burst.over.done():
@@ -217,13 +217,13 @@ class Bursts:
             burst.over.set_result(None)
 
     async def end(self) -> None:
-        """Nobody is waited for any more; what waited has gone its way when this returns, unless a judge is asked."""
+        """Ends all bursts. When it returns, they have been handled, unless a judge is being asked."""
         for burst in [*self._open.values()]:
             self._end(burst)
         await asyncio.sleep(0)
 
     def drop(self) -> None:
-        """What waits is left to the next process."""
+        """Drops the open bursts, whose messages are left to the next process."""
         for burst in self._open.values():
             if burst.timer:
                 burst.timer.cancel()
@@ -236,7 +236,8 @@ def _key(question: Question) -> tuple[int, int]:
 
 
 def _newest_words(messages: Sequence[MessageRecord]) -> str:
-    """What was said last, and at least the newest message: each one that joins is decided with all before it."""
+    """The newest messages' text up to MAX_DECIDED_CHARACTERS, and at least the newest message's: each message that
+    joins is decided with all those before it."""
     kept = len(messages[-1].content)
     newest = [messages[-1].content]
     for message in reversed(messages[:-1]):

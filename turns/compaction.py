@@ -1,4 +1,4 @@
-"""Compaction: keeps what the agent is given back of a conversation within its budget, and sums up what leaves it."""
+"""Compaction: keeps the model's history within its token budget, and sums up what is cut from it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from turns.turn import Turn
 
 class Summarize(Protocol):
     async def __call__(self, history: History, bot_name: str) -> str:
-        """What this came to, in a few sentences; empty where that is not to be had."""
+        """A summary of the history in a few sentences; empty where none could be made."""
 
 
 class Compaction:
-    """summarize: None: what leaves is not summed up. max_tokens: of what the agent is given back."""
+    """Cuts histories. summarize: None: what is cut is not summed up. max_tokens: budget of a history."""
 
     def __init__(
         self, conversations: ConversationManager, records: Records, summarize: Summarize | None, max_tokens: int
@@ -27,8 +27,8 @@ class Compaction:
         self._max_tokens = max_tokens
 
     async def run(self, turn: Turn, conversation: ChannelConversation) -> None:
-        """Cuts what the turn's agent is about to be given, where it is too long. The first of what goes is what tools
-        gave, which is not summed up."""
+        """Cuts the history that the turn's agent is about to be given, if it is too long. Tool results go first, and
+        are not summed up."""
         if (cut := conversation.cut(self._max_tokens)) is None:
             return
         question, summary, gone = turn.newest, "", conversation.llm_history[: cut.start]

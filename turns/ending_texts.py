@@ -1,4 +1,4 @@
-"""How a turn ends, in words."""
+"""The texts with which turns end."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ UNKNOWN = "I had an answer, and cannot tell whether Discord took it. If you do n
 
 
 def undelivered(problem: Problem, *, stands: bool) -> str:
-    """Why there is no more of an answer. stands: whether there is some of it."""
+    """The text for an answer that could not be posted. stands: whether a part of it was."""
     if problem is Problem.UNKNOWN:
         return UNKNOWN
     return INCOMPLETE if stands else UNPOSTABLE
 
 
 def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
-    """The decision that a turn comes to which ends in silence; None where something is posted, or nobody asks any more.
+    """The decision of a turn that ends in silence; None where something is posted, or no question is left.
 
-    Whoever did not call the bot is told neither that it failed nor that it was stopped, but for what they have read of
-    the answer already.
+    People who did not call the bot are told neither of a failure nor of a stop, unless they have read a part of the
+    answer already.
     """
     if isinstance(outcome, Declined):
         why = " ".join(outcome.why.split())[:MAX_WHY].encode(errors="replace").decode()  # without half characters
@@ -87,7 +87,7 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
 
 
 def budget_line(reached: Reached) -> str:
-    """What is said of a budget to whoever is turned away, or, near its end, to those who manage the place."""
+    """The sentence for somebody who is refused by a spent budget, or, near its end, for those who manage the place."""
     whose = WHOSE.get(reached.cap, "my budget")
     period = "today" if reached.limit.period is Period.DAY else "this month"
     again = f"<t:{int(reached.resets_at.timestamp())}:R>"
@@ -101,7 +101,7 @@ def budget_line(reached: Reached) -> str:
 
 
 def posted_text(turn: Turn, outcome: Outcome | Cancel) -> str:
-    """What stands in the channel in the end, with the line for those who manage it where a budget comes to its end."""
+    """The final text in the channel, with a line for those who manage it where a budget nears its end."""
     text = final_text(turn, outcome)
     if isinstance(outcome, Answer) and outcome.tokens and (reached := turn.allowance.managers_notice()):
         line = budget_line(reached)
@@ -115,7 +115,7 @@ def _over_budget(turn: Turn) -> str:
 
 
 def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
-    """What stands in the channel in the end; empty: nothing."""
+    """The final text in the channel; empty: nothing."""
     match outcome:
         case Answer():
             return with_note(outcome.text, CUT) if outcome.was_cut else outcome.text

@@ -1,4 +1,4 @@
-"""Whether new messages of a channel are taken: not before those that were missed there."""
+"""The gate: holds back new messages of a channel until its missed ones have been handled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shards import Shards
 
 
 class Leases(Protocol):
-    """As of cluster.leases."""
+    """This process' leases of shards, as in cluster.leases."""
 
     @property
     def are_sure(self) -> bool: ...
@@ -19,10 +19,10 @@ class Leases(Protocol):
 
 
 class Gate:
-    """Opened and closed, shard by shard, by whoever takes up what was missed; at first it is open.
+    """Closed and opened for each shard by the catch-up of missed messages; open at first.
 
-    shards: which guild is on which. leases: theirs, where other processes have some. is_shutting_down: what is said
-    from now on is for the next process; on a shard that is left, for the one that takes it.
+    shards: the shard of each guild. leases: of this process' shards; None: it is the only process. is_shutting_down:
+    new messages are left to the next process, as on a single shard that is left they are to the one that takes it.
     """
 
     def __init__(self, shards: Shards | None = None, leases: Leases | None = None) -> None:
@@ -35,20 +35,20 @@ class Gate:
 
     @property
     def is_held(self) -> bool:
-        """Whether all channels are held back, as another process may have them by now."""
+        """Whether all channels are held back, as another process may have taken their shards."""
         return self._leases is not None and not self._leases.are_sure
 
     def is_closed(self, channel_id: int, guild_id: int) -> bool:
-        """Whether older messages of this channel are still to be taken up, or all is held back. guild_id: 0: direct."""
+        """Whether missed messages of this channel are still to be handled, or all is held back. guild_id: 0: direct."""
         is_missing = bool(self._closed) and self._shards.of(guild_id) in self._closed
         return is_missing or channel_id in self._channels or self.is_held
 
     def holds_back(self, shard_id: int) -> bool:
-        """Whether what is said on a shard waits until it is known what was missed there."""
+        """Whether new messages on a shard wait for the missed ones."""
         return shard_id in self._closed
 
     async def wait(self, channel_id: int, guild_id: int) -> None:
-        """Waits while older messages of this channel are taken up, or all is held back."""
+        """Waits while missed messages of this channel are handled, or all is held back."""
         while closed := self._closed.get(self._shards.of(guild_id)) or self._channels.get(channel_id):
             await closed.wait()
         if self._leases:
@@ -58,23 +58,23 @@ class Gate:
         self._left.add(shard_id)
 
     def take(self, shard_id: int) -> None:
-        """It is this process' again, or for the first time."""
+        """Notes that the shard is this process', again or for the first time."""
         self._left.discard(shard_id)
 
     def is_left(self, shard_id: int) -> bool:
-        """Whether what is said on a shard from now on is for another process."""
+        """Whether new messages on a shard are left to another process."""
         return self.is_shutting_down or shard_id in self._left
 
     def is_ending(self, guild_id: int) -> bool:
-        """The same of a guild. 0: direct messages."""
+        """Whether new messages in a guild are left to another process. guild_id: 0 for direct messages."""
         return self.is_left(self._shards.of(guild_id))
 
     def close(self, shard_id: int) -> None:
-        """For all channels of a shard."""
+        """Closes all channels of a shard."""
         self._closed.setdefault(shard_id, asyncio.Event())
 
     def open(self, shard_id: int, but: Iterable[int] = ()) -> None:
-        """For all channels of a shard but these, which open_channel() opens."""
+        """Opens all channels of a shard but these, which open_channel() opens."""
         self._channels = {channel_id: asyncio.Event() for channel_id in but} | self._channels
         if shard := self._closed.pop(shard_id, None):
             shard.set()

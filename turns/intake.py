@@ -1,4 +1,4 @@
-"""What a message means, and from a decision to a turn: for a prompt of ours, a mini-app, or the agent."""
+"""Intake: reads a message's meaning for open prompts and offers, and queues it, for an agent or a mini-app."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turns.turn_queue import TurnQueue
 
 
 class Intake:
-    """Takes in the messages that want an answer."""
+    """Reads and queues messages."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class Intake:
         self._discord = discord
 
     def read(self, question: Question, conversation: ChannelConversation | None) -> Question:
-        """The question with what it means to a prompt or an offer that is open, by which it is decided on then.
+        """The question with its meaning for an open prompt or offer, which is used to decide on it.
 
-        Nothing happens by that yet.
+        Changes nothing yet.
         """
         if self._states.is_awaiting(question.channel_id) or self._offers.is_open(question.channel_id):
             return self._read(question, conversation)
@@ -53,8 +53,8 @@ class Intake:
         return replace(question, meaning=meaning)
 
     def routed(self, question: Question, conversation: ChannelConversation | None) -> Question:
-        """A question that is to be answered, with its meaning, which is read by now at the latest, and the mini-app
-        that wants it, unless it answers a prompt."""
+        """A question to be answered with its meaning, read now if it was not, and with the mini-app that wants it,
+        unless it answers a prompt."""
         question = self._read(question, conversation) if question.meaning is UNREAD else question
         meaning = question.meaning
         app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
@@ -63,27 +63,27 @@ class Intake:
         return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
 
     def _tells_of_before(self, app: str, question: Question, conversation: ChannelConversation | None) -> bool:
-        """Whether a mini-app keeps what was said before the author came, who may not read that."""
+        """Whether a mini-app keeps words from before the author joined, which the author may not read."""
         if question.reads_history:
             return False
         since = conversation.seen_since({question.message.author_id}) if conversation else question.message.message_id
         return any(message_id < since for message_id in self._miniapps.said(app, question.channel_id))
 
     def submit(self, *questions: Question) -> None:
-        """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent.
+        """Queues a message for the prompt that it resolves, the mini-app that wants it, or the agent.
 
-        Several are of one person, said in one go, and mean something together.
+        Several questions are one burst of one person, with one meaning.
         """
         burst = questions[0].message.message_id if len(questions) > 1 else None
         *earlier, question = [replace(q, burst=burst) for q in questions]
         utterance = as_one([q.message for q in questions], self._discord.bot()[1])
         if question.meaning.prompt is None or question.meaning.query != self._words(utterance):
-            # Other words than were read, by an edit or as one of many; or a prompt, a trip or soft context that came up
-            # while its author was heard out.
+            # The words are not those that were read, after an edit or in a burst; or a prompt, a trip or soft context
+            # may have come up while the burst waited.
             conversation = self._conversations.get(question.channel_id)
             meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
             question = self.routed(replace(question, meaning=meaning), conversation)
-        if not question.stands_alone:  # a mini-app is given all the words with the newest
+        if not question.stands_alone:  # otherwise the newest question carries the words of all
             for part in earlier:
                 self._turns.submit(replace(part, meaning=UNREAD))
         self.resolve(question, question.meaning)
@@ -92,7 +92,7 @@ class Intake:
             self._prompts.settle([prompt], ending_of(data, prompt.ask))
 
     def resolve(self, question: Question, meaning: Meaning) -> None:
-        """Queues a message or a click; the prompt that it resolves is over with this."""
+        """Queues a message or a click, and closes the prompt that it resolves."""
         self._turns.submit(replace(question, meaning=meaning))
         if meaning.prompt:
             self._states.clear_prompt(meaning.prompt)

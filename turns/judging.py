@@ -1,4 +1,4 @@
-"""Asking a fast model, within the budget and in time."""
+"""Asks the judge model, within its budget and deadline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answerable = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[bool]]
 
 
 class ChannelJudge:
-    """A judge that is asked about one message of a channel at a time, as long as there is budget for more."""
+    """A judge that decides one message per channel at a time, while there is budget. Raises JudgeError."""
 
     def __init__(self, judge: Judge, budget: Budget) -> None:
         self._judge = judge
@@ -38,7 +38,7 @@ class ChannelJudge:
 
 
 class OfferJudge:
-    """Whether the bot can answer a question that nobody put to it; no, where that cannot be found out."""
+    """Judges whether the bot can answer a question that nobody put to it; False where the model cannot be asked."""
 
     def __init__(self, answerable: Answerable, budget: Budget) -> None:
         self._answerable = answerable

@@ -1,4 +1,4 @@
-"""The way of a person's message, from its record to a queued turn."""
+"""Handles a person's message, from its record to a queued turn."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class MessageHandler:
         self._offers = offers
 
     async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> bool:
-        """Records a message, decides on it and queues its answer. Returns whether; else the next process is to.
+        """Records a message, decides on it and queues its answer. Returns False where it is left to the next process.
 
-        hears_out: what else its author says in one go is waited for, and answered with it.
+        hears_out: whether to wait for further messages of its author's burst, which are answered with it.
         """
         started, mark = perf_counter(), self._records.mark
         record, conversation, place = incoming.record, incoming.conversation, incoming.place
         question = Question(
-            # Also of whoever does not want to be read: for its own answer, and kept nowhere.
+            # With its words even if the author opted out: for its own answer, and kept nowhere.
             self._consent.unquoted(place.channel_id, record),
             place,
-            # One that an earlier process had begun with this message, and heard out, begins with it still.
+            # True also if an earlier process had begun the conversation with this message and waited for the burst.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
             reads_history=incoming.reads_history,
@@ -67,15 +67,15 @@ class MessageHandler:
         )
         PAYER.set(question.payer)
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
-            return True  # it is taken up after a restart, and was said before somebody had it forgotten
-        if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
+            return True  # a missed message that was forgotten before it could be handled
+        if record.is_other_bot:  # never answered, and no reply to an offer or a prompt
             if not place.held.silenced:
                 self._records.overheard(question)
             return True
         refused = self._admission.refuses_here(incoming, question)
         self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)
         decided: Decided | None
-        if refused:  # who may still end the answer that they get
+        if refused:  # the author may still stop a running answer
             stopped = self._stop(incoming, question, conversation) if conversation else None
             decided = question, stopped or refused
         elif conversation is None:
@@ -83,7 +83,7 @@ class MessageHandler:
         else:
             decided = await self._decide(incoming, question, conversation)
         if decided is None:
-            return True  # it is answered with what it goes on from
+            return True  # it joined a burst, and is answered with it
         seconds = perf_counter() - started
         decisions = [decided]
         if hears_out and self._bursts.may_go_on(*decided):
@@ -95,7 +95,7 @@ class MessageHandler:
     # To a decision
 
     def _begin(self, incoming: Incoming, question: Question) -> Decided:
-        """Outside a conversation: one begins if the message is answered."""
+        """Decides on a message outside a conversation, which begins if the message is answered."""
         decision = self._bursts.begins(question)
         if decision.respond:
             question = self._intake.routed(question, None)
@@ -107,7 +107,7 @@ class MessageHandler:
     async def _decide(
         self, incoming: Incoming, question: Question, conversation: ChannelConversation
     ) -> Decided | None:
-        """None where it is decided with what its author said just before, which waits for that."""
+        """Decides on a message in a conversation; None where it joined its author's waiting burst."""
         if stopped := self._stop(incoming, question, conversation):
             return question, stopped
         self._records.message(conversation, question.as_kept.message)
@@ -133,10 +133,10 @@ class MessageHandler:
         return question, self._admission.permit(incoming, question, decision)
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
-        """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
+        """Ends the answers that a message calls off, and records the message; None where it ends none."""
         self._bursts.call_off(question, conversation)
         heard_out = self._bursts.heard_out(question.channel_id)
-        # Whoever does not want to be read may call an answer off all the same: no word of that is kept.
+        # Somebody who opted out may call an answer off, too; their words are not kept.
         stopped = self._turns.stop(question.message, question.channel_id, manages=incoming.manages, heard_out=heard_out)
         if stopped is None:
             return None
@@ -147,7 +147,7 @@ class MessageHandler:
     # From a decision to a turn
 
     def _conclude(self, decisions: Sequence[Decided], seconds: float) -> None:
-        """What one person said in one go is noted, with the decision on each message, and answered together."""
+        """Logs the decision on each message of a burst, and queues one answer to those to be answered."""
         for question, decision in decisions:
             self._records.decided(question, decision, seconds)
         if answered := [replace(question, decision=decision) for question, decision in decisions if decision.respond]:
@@ -160,14 +160,14 @@ class MessageHandler:
                 self._intake.submit(*answered)
                 self._records.queued(answered)
         for question, decision in decisions:
-            # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
-            if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
+            # After queueing: a message in the transcript counts as handled after a kill.
+            if decision.reason is not Reason.SHUTTING_DOWN:  # it is left to the next process
                 self._records.keep(question)
 
-    # Clicks, as if their author had said them in reply to the card
+    # Clicks, handled as if their author had replied to the card
 
     def resolve(self, clicked: Incoming, meaning: Meaning) -> None:
-        """Queues what a click answers to a prompt."""
+        """Queues a click that answers a prompt."""
         question = self._clicked(clicked)
         self._records.clicked(question)
         self._intake.resolve(question, meaning)
@@ -175,9 +175,9 @@ class MessageHandler:
         self._records.said(question, question.message)
 
     def accept(self, clicked: Incoming) -> None:
-        """Has an offer answered that a click takes up."""
+        """Queues the answer to an offer that a click accepts."""
         question = self._clicked(clicked)
-        self._records.touched(question)  # which the open offer has kept alive until now
+        self._records.touched(question)  # only the open offer has kept the conversation alive
         if self._offers.accept(question, by_click=True):
             self._records.clicked(question)
         self._records.said(question, question.message)

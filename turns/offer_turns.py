@@ -1,4 +1,4 @@
-"""Offers in the conversation of their channel: what people reply to one, and the turn that a Yes becomes."""
+"""Offers in their channel's conversation: people's replies to an offer, and the turn that a Yes becomes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def record_offer(
 
 
 class OfferReplies:
-    """Tells offers what people say in the channels, and carries out what they reply to them."""
+    """Passes people's messages to the offers, and carries out replies to an offer."""
 
     def __init__(
         self, proactive_offers: ProactiveOffers, offers: OpenOffers, intake: Intake, decisions: RecentDecisions
@@ -72,16 +72,16 @@ class OfferReplies:
         self._decisions = decisions
 
     def heard(self, channel_id: int, message: MessageRecord, *, is_refused: bool = False) -> None:
-        """A person's message, wherever it was said. is_refused: they are not answered, nor offered anything."""
+        """Passes on a person's message, in any channel. is_refused: the settings refuse them answers and offers."""
         if is_refused and message.reply_to_id:
             self._proactive_offers.dealt_with(channel_id, message.reply_to_id)
         elif not is_refused and self._proactive_offers.listens(channel_id):
             self._proactive_offers.heard(channel_id, message)
 
     def decline(self, channel_id: int, reply: Reply, *, by: int) -> str | None:
-        """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that.
+        """Ends the offer, or all offers in the channel, as replied. Returns the text to post, or None.
 
-        by: whose reply.
+        by: id of the person who replied.
         """
         if reply is Reply.NOT_NOW:
             self._offers.decline(channel_id)
@@ -90,9 +90,9 @@ class OfferReplies:
         return NEVER_HERE
 
     def accept(self, accepting: Question, *, by_click: bool = False) -> bool:
-        """Has the channel's open offer answered. accepting: the Yes; by_click: on the card, which is settled already.
+        """Queues the answer to the channel's open offer. accepting: the Yes; by_click: a click has updated the card.
 
-        Returns whether the Yes is part of the conversation: else what is answered is the question.
+        Returns whether the answer replies to the Yes, which then is part of the conversation, or to the question.
         """
         if (offer := self._offers.accept(accepting.channel_id)) is None:
             return False
@@ -106,7 +106,7 @@ class OfferReplies:
             )
             self._intake.resolve(accepting, meaning)
         elif subject := offer.opportunity.subject:
-            # What was said around the question is not known yet.
+            # starts_conversation: the messages around the question are still to be read.
             question = replace(
                 accepting, message=subject, meaning=UNREAD, card_id=None, starts_conversation=True, was_offered=True
             )
@@ -118,5 +118,5 @@ class OfferReplies:
         return note is not None
 
     def clicked(self, question: Question) -> None:
-        """Somebody answered a question of ours on its card."""
+        """Notes a click on the card of a prompt."""
         self._proactive_offers.clicked(question.channel_id, question.guild_id)

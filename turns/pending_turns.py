@@ -1,4 +1,4 @@
-"""The questions that were accepted and have not come to their end: what a restart has to finish, and how far it is."""
+"""Pending turns: accepted questions without a final outcome, and how far they are, for a restart to finish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from turns.turn import Question, Ready
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn that was begun: the ids of its questions, and of the messages posted for it so far, in their order."""
+    """A turn that was begun: ids of its questions, and of the messages posted for it so far, in order.
+
+    ready: its outcome; None: not known yet.
+    """
 
     questions: tuple[int, ...]
     posted: tuple[int, ...] = ()
@@ -29,14 +32,14 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is unfinished in a channel: all questions, oldest first, and the turn that some of them are in."""
+    """A channel's unfinished questions, oldest first, and the running turn, which has some of them."""
 
     questions: tuple[Question, ...] = ()
     turn: Begun | None = None
 
     @property
     def begun(self) -> list[Question]:
-        """The questions of the turn that are still to be answered."""
+        """The questions of the running turn that are still to be answered."""
         ids = self.turn.questions if self.turn else ()
         return [q for q in self.questions if q.message.message_id in ids]
 
@@ -53,7 +56,7 @@ NOTHING = Unfinished()
 
 @dataclass(slots=True)
 class PendingTurns:
-    """Keeps what is unfinished in each channel. on_change: told of the channel each time."""
+    """The unfinished questions of each channel. on_change: called with the channel id on every change."""
 
     on_change: Callable[[int], None] = lambda _channel_id: None
     _channels: dict[int, Unfinished] = field(default_factory=dict)
@@ -62,40 +65,40 @@ class PendingTurns:
         return self._channels.get(channel_id, NOTHING)
 
     def waiting_in(self, channel_id: int) -> set[int]:
-        """The messages that wait behind the turn of the channel."""
+        """The ids of messages that wait behind the running turn of the channel."""
         return {question.message.message_id for question in self.of(channel_id).waiting}
 
     @property
     def waiting(self) -> int:
-        """How many questions wait behind the turn of their channel."""
+        """How many questions wait behind running turns, in all channels."""
         return sum(len(unfinished.waiting) for unfinished in self._channels.values())
 
     def asked(self, question: Question) -> None:
-        """A question was accepted."""
+        """Adds an accepted question."""
         unfinished = self.of(question.channel_id)
         self._set(question.channel_id, replace(unfinished, questions=(*unfinished.questions, question)))
 
     def revised(self, question: Question) -> None:
-        """What is known of an accepted question has changed."""
+        """Replaces an accepted question, found by its message id."""
         unfinished = self.of(question.channel_id)
         message_id = question.message.message_id
         questions = tuple(question if q.message.message_id == message_id else q for q in unfinished.questions)
         self._set(question.channel_id, replace(unfinished, questions=questions))
 
     def begun(self, channel_id: int, questions: Sequence[Question]) -> None:
-        """A turn begins with these."""
+        """Notes that a turn begins with these questions."""
         turn = Begun(tuple(q.message.message_id for q in questions))
-        # One that could not be delivered is not tried again behind it.
+        # An undelivered turn before it is dropped, and not tried again.
         self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting), turn))
 
     def posted(self, channel_id: int, message_id: int) -> None:
-        """A message was posted for the channel's turn."""
+        """Notes a message that was posted for the channel's turn."""
         turn = self.of(channel_id).turn
         if turn and message_id not in turn.posted:
             self._set_turn(channel_id, replace(turn, posted=(*turn.posted, message_id)))
 
     def ready(self, channel_id: int, ready: Ready | None) -> None:
-        """What the channel's turn comes to is known; None: it is not any more."""
+        """Notes the outcome of the channel's turn; None: it does not hold any more."""
         if turn := self.of(channel_id).turn:
             self._set_turn(channel_id, replace(turn, ready=ready))
 
@@ -104,11 +107,10 @@ class PendingTurns:
         current: Callable[[int, History], History | None],
         find: Callable[[int, int], MessageRecord | None],
     ) -> list[int]:
-        """Words were taken back: what turns came to, and is not recorded yet, follows, and what questions quote.
+        """Applies deletions and edits to unrecorded outcomes of turns, and to quotes in questions.
 
-        current: (channel id, what the model was told and said) -> the same as it is now; None where nobody needs it.
-        find: (channel id, message id) -> a message as it is recorded. Returns the channels where that makes a
-        difference.
+        current: (channel id, history) -> the history with deletions and edits applied; None where it is not needed any
+        more. find: (channel id, message id) -> the message as recorded. Returns the channels that changed.
         """
         changed = []
         for channel_id, unfinished in [*self._channels.items()]:
@@ -130,7 +132,7 @@ class PendingTurns:
         return changed
 
     def dropped(self, channel_id: int, questions: Collection[Question]) -> None:
-        """These need no answer any more; a turn that was begun with them may still have to take back what it posted."""
+        """Drops questions that need no answer. A turn begun with them stays, as it may have to delete its messages."""
         ids = {q.message.message_id for q in questions}
         unfinished = self.of(channel_id)
         left = tuple(q for q in unfinished.questions if q.message.message_id not in ids)
@@ -138,14 +140,14 @@ class PendingTurns:
             self._set(channel_id, replace(unfinished, questions=left))
 
     def taken_back(self, channel_id: int) -> None:
-        """The channel's turn has no question left: what was posted for it goes, and what it was asked is not kept."""
+        """Notes that the channel's turn has no question left: its messages are to be deleted, and no words are kept."""
         unfinished = self.of(channel_id)
         questions = tuple(q.without_words if q in unfinished.begun else q for q in unfinished.questions)
         turn = unfinished.turn and replace(unfinished.turn, ready=TAKEN_BACK)
         self._set(channel_id, replace(unfinished, questions=questions, turn=turn))
 
     def withdrawn(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
-        """Questions that are gone, in a channel where no turn is made."""
+        """Drops deleted questions in a channel without a running turn."""
         if channel_id not in self._channels:
             return
         self.dropped(channel_id, [q for q in self.of(channel_id).questions if gone(q.message)])
@@ -153,7 +155,7 @@ class PendingTurns:
             self.done(channel_id)
 
     def unquoted(self, channel_id: int, quotes: Callable[[MessageRecord], bool]) -> None:
-        """What some questions quote is gone."""
+        """Drops quotes of deleted messages from questions. quotes: (question's message) -> whether it quotes one."""
         for question in self.of(channel_id).questions:
             if question.message.reply_to_text and quotes(question.message):
                 self.revised(replace(question, message=requoted(question.message, None)))
@@ -164,15 +166,15 @@ class PendingTurns:
             self.revised(question.as_said)
 
     def done(self, channel_id: int) -> None:
-        """The channel's turn has ended, and its questions with it."""
+        """Drops the channel's turn and its questions, as it has ended."""
         self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting)))
 
     def adopt(self, channel_id: int, unfinished: Unfinished) -> None:
-        """What an earlier process left."""
+        """Takes over what an earlier process left."""
         self._set(channel_id, unfinished)
 
     def taken(self, channel_id: int) -> Callable[[], bytes] | None:
-        """What is unfinished there, to be made JSON; None where nothing is."""
+        """A function that encodes the channel's unfinished questions as JSON; None where there are none."""
         unfinished = self._channels.get(channel_id)
         return None if unfinished is None else lambda: UNFINISHED.dump_json(_without_words(unfinished))
 
@@ -188,7 +190,7 @@ class PendingTurns:
 
 
 def read_unfinished(stored: Any) -> Unfinished:
-    """What an earlier process had not finished. Raises ValueError for what is none."""
+    """Reads the stored questions of an earlier process. Raises ValueError for anything else."""
     read = UNFINISHED.validate_python(_with_places(stored), strict=False)
     if not (read.turn and read.turn.ready and read.turn.ready.history):
         return read
@@ -197,7 +199,7 @@ def read_unfinished(stored: Any) -> Unfinished:
 
 
 def _with_places(stored: Any) -> Any:
-    """With each question's place as one value; until 2026-11 its ids stood beside it."""
+    """Converts the form stored until 2026-11, in which a place's ids were fields of the question."""
     if not (isinstance(stored, dict) and isinstance(stored.get("questions"), list)):
         return stored
     ids = ("guild_id", "channel_id")
@@ -211,7 +213,7 @@ def _with_places(stored: Any) -> Any:
 
 
 def _without_words(unfinished: Unfinished) -> Unfinished:
-    """Without the words of those who do not want to be kept: whoever goes on finds them in Discord.
+    """Drops the words of people who opted out, which the next process reads in Discord again.
 
     Nor with a judge's, which may quote anybody, nor with a thread's title, nor with what was known when it was read:
     neither is any word of the question's, nor needed once that was accepted.

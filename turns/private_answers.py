@@ -1,4 +1,4 @@
-"""Answers that one person alone sees, outside any conversation: nothing of them is kept."""
+"""Answers that only the asker sees, outside any conversation; nothing of them is kept."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ FAREWELL_SECONDS = 5.0
 
 
 class PrivateAnswers:
-    """agent: has no tools, as nobody could allow them there, nor be asked anything. models: of which one answers.
+    """Answers questions privately.
 
-    activity: told how each ends, by whose time they are asked.
+    agent: has no tools and asks nothing, as there are no prompts here. models: those that can answer. activity: its
+    clock gives the time, and it is told how each answer ends.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class PrivateAnswers:
         self._work: set[asyncio.Task[str]] = set()
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
-        """What is to be said to a question. about: the messages that it is about, oldest first."""
+        """The answer to a question, or why there is none. about: the messages that it is about, oldest first."""
         if refusal := self._admission.refuses(question.payer, question.place, self._activity.now(), costs_tokens=True):
             return refusal
         if asking := asyncio.current_task():
@@ -63,7 +64,7 @@ class PrivateAnswers:
         try:
             return await work
         except asyncio.CancelledError:
-            if asking and asking.cancelling():  # it is not the answer that is cut off, but we
+            if asking and asking.cancelling():  # the caller is cancelled, and not only the answer
                 raise
             return final_text(turn, Cancel.SHUTDOWN)
         finally:
@@ -115,7 +116,7 @@ class PrivateAnswers:
         self._activity.fault(kind, failure, says, question.guild_id, question.channel_id)
 
     async def drain(self, seconds: float) -> None:
-        """Lets what is being answered finish for so long, then tells those cut off."""
+        """Lets running answers finish for so many seconds, then cuts off the rest, and tells their askers."""
         if self._asking:
             await asyncio.wait(self._asking, timeout=seconds)
         for work in self._work:

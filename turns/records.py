@@ -1,4 +1,4 @@
-"""What is recorded of each message: its decision, the decision log, the conversation, and the transcript."""
+"""Records messages, decisions and turns: in the conversation, the transcript, the decision log, and for /why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from turns.turn import Question, Stopped, Turn
 log = structlog.get_logger()
 
 STOPPED = Decision(False, Reason.STOP)
-NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF, *SET_SO)  # of these messages nothing is kept
+NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF, *SET_SO)  # not written to the decision log
 
 
 class Transcripts(Protocol):
@@ -43,13 +43,13 @@ class Transcripts(Protocol):
     def append(self, appended: Appended) -> None: ...
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
-        """Stores what is no dialogue, of one category, with the dialogue up to this message."""
+        """Stores messages of one category other than dialogue, placed after the dialogue up to this message."""
 
     async def noted(self) -> None: ...
 
 
 class Records:
-    """The one place that notes what becomes of messages. transcripts: stores what is said in conversations."""
+    """The one place that records messages, decisions and turns. transcripts: stores the dialogue of conversations."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class Records:
     # Messages
 
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
-        """A message outside any conversation that triggers nothing."""
+        """Counts a message outside any conversation that triggers nothing."""
         self._not_started[NOTHING.reason] += 1
         self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING, guild_id)
         if log.is_enabled_for(logging.DEBUG):
             _log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
 
     def message(self, conversation: ChannelConversation, record: MessageRecord) -> None:
-        """Adds a person's message to the conversation, and notes whether it tells the bot off."""
+        """Adds a person's message to the conversation, and notes whether it tells the bot to keep out."""
         was_told_off = conversation.engagement.standing(record.author_id).told_off
         self._conversations.record_message(conversation.channel_id, record)
         if not conversation.engagement.standing(record.author_id).told_off:
@@ -92,37 +92,37 @@ class Records:
             self.unfollow(answered, Unwelcome.TOLD_OFF)
 
     def overheard(self, question: Question) -> None:
-        """What another bot posted in a conversation."""
+        """Records another bot's message in a conversation."""
         self._conversations.record_message(question.channel_id, question.message)
         self.keep(question)
 
     def began(self, question: Question) -> None:
-        """A conversation begins with this message."""
+        """Begins a conversation with this message."""
         self._conversations.start(question.channel_id, [question.as_kept.message])
 
     def called(self, question: Question) -> None:
-        """Somebody has called the bot: the conversation is followed, whatever was unwelcome there."""
+        """Follows the conversation again, as somebody has called the bot, even after an unwelcome answer."""
         self._conversations.follow(question.channel_id)
 
     def stopped(self, conversation: ChannelConversation, question: Question, stopped: Stopped) -> None:
-        """A message that ended answers."""
-        self.silenced(stopped.silently, STOPPED)  # before anybody asks which answer was told off
+        """Records a message that stopped answers."""
+        self.silenced(stopped.silently, STOPPED)  # first, so that they do not count as the answer that was told off
         self.message(conversation, replace(question.as_kept.message, tells_off=stopped.tells_off))
         if stopped.tells_off and stopped.is_unprompted:
             self._conversations.follow(question.channel_id, Unwelcome.TOLD_OFF)
 
     def clicked(self, question: Question) -> None:
-        """A click that counts as a message of the conversation."""
+        """Records a click that counts as a message of the conversation."""
         self._conversations.record_message(question.channel_id, question.message)
 
     def touched(self, question: Question) -> None:
-        """A click that keeps the conversation alive."""
+        """Restarts the conversation's timeout after a click."""
         self._conversations.touch(question.channel_id)
 
     def unfollow(self, mark: Mark | None, unwelcome: Unwelcome) -> None:
-        """Follows no longer where an answer was not welcome, if nobody had called the bot or been asked by it.
+        """Stops following the conversation of an unwelcome answer, if that was unprompted.
 
-        What becomes of an earlier conversation's is no word on this one.
+        An answer in an earlier conversation of the channel does not count. mark: None: no answer is known.
         """
         answered = self._decisions.find(mark.message_id) if mark else None
         conversation = self._conversations.get(answered.channel_id) if answered else None
@@ -130,7 +130,7 @@ class Records:
             self._conversations.follow(answered.channel_id, unwelcome)
 
     def keep(self, question: Question) -> None:
-        """Appends a message that is recorded in a conversation to the channel's transcript."""
+        """Appends a message of a conversation to the channel's transcript, as it is recorded there."""
         conversation = self._conversations.get(question.channel_id)
         if conversation and (current := conversation.find(question.message.message_id)):
             self._append(question, current, conversation)
@@ -138,8 +138,8 @@ class Records:
     def said(self, question: Question, record: MessageRecord, tokens: int = 0) -> MessageRecord | None:
         """Appends a message to the transcript of the question's channel. tokens: as the provider counted.
 
-        But not an answer that may quote somebody who was forgotten while it was made: that is kept nowhere. Returns
-        it as it was appended, if it was.
+        An answer that may quote somebody who was forgotten while it was made is dropped instead. Returns the message as
+        appended, or None.
         """
         conversation = self._conversations.get(question.channel_id)
         record = (conversation and conversation.find(record.message_id)) or record
@@ -157,15 +157,15 @@ class Records:
         return record
 
     def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:
-        """Appends what a turn posted to the transcript, with its instructions and what its tools were asked and gave.
+        """Appends a turn's messages to the transcript, with its instructions, tool calls and tool results.
 
-        The latter goes with any message that was told before it, and with the words of anybody it may quote.
+        Calls and results are deleted with any message told before them, and with the words of anybody they may quote.
         """
         question, conversation = turn.newest, self._conversations.get(turn.newest.channel_id)
         was_asked = conversation and conversation.has_answered and (turn.request or turn.ready)
         answer = conversation.llm_history[-1] if conversation and was_asked else None
         tokens, size = tokens_said(answer) if answer else 0, sum(len(record.content) for record in records)
-        # What is in several messages was counted once.
+        # The provider counted the answer as a whole; each message gets a share by its length.
         shares = [-(-tokens * len(record.content) // size) if size else 0 for record in records]
         said = list(filter(None, map(partial(self.said, question), records, shares)))
         if not said:
@@ -183,54 +183,56 @@ class Records:
                 self._transcripts.note(question.channel_id, through, outputs)
 
     def continued(self, question: Question, origin: Origin, summary: str) -> None:
-        """What was said before a question has left what the agent is given: the transcript goes on in a new session.
+        """Begins a new session of the transcript with this question, as the history before it was cut.
 
-        summary: what that came to; it goes with any message that it was made of, and anybody whose words it has.
+        summary: of what was cut, or empty; deleted with any message it was made of, and with anybody whose words it
+        may have.
         """
         if (conversation := self._conversations.get(question.channel_id)) is None:
             return
         fields = {"since": origin.since, "through": origin.through, "drew_on": sorted(origin.people)}
-        at, context = conversation.started_at.isoformat(), MessageCategory.CONTEXT  # it is as old as what it tells of
+        at, context = conversation.started_at.isoformat(), MessageCategory.CONTEXT  # as old as its sources
         note = Message("system", summary, context, f"context_{conversation.since}", at, fields if summary else {})
         self._transcripts.note(question.channel_id, question.message.message_id - 1, [note])
 
     def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
-        """Tools gave the agent words of these for an answer."""
+        """Notes whose words tools gave the agent for an answer."""
         self._conversations.record_looked_up(channel_id, sources)
 
     def shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
-        """A remote agent is told what people mentioned last."""
+        """Notes what a remote agent is told that people mentioned last."""
         self._conversations.record_shared(channel_id, agent, words)
 
     def titled(self, question: Question) -> Place:
-        """Where a question was asked, as it is told for its answer, which may have words of a thread's title."""
+        """The question's place for its answer, which may quote the thread's title: without it if its author was
+        forgotten."""
         place = question.place
         if not place.titled_by:
             return place
         at, is_here = question.message.timestamp, place.channel_id
         title = MessageRecord("", place.titled_by, place.channel, at, is_bot=False, message_id=is_here)
-        if self._consent.tellable(is_here, title) is not title:  # they were forgotten since it was asked
+        if self._consent.tellable(is_here, title) is not title:  # forgotten after the question was asked
             return place.untitled
         self.looked_up(is_here, [("person", place.titled_by)])
         return place
 
     async def stored(self) -> None:
-        """Waits until all that is unfinished would survive a kill."""
+        """Waits until all unfinished questions are stored, so that they survive a kill."""
         await self._transcripts.noted()
 
     # Decisions
 
     @property
     def mark(self) -> int:
-        """Now, as of what as_noted() asks: from before a model is asked on."""
+        """The current mark of deletions, to take before a model is asked, for as_noted()."""
         return self._decisions.mark
 
     def as_noted(self, question: Question, decision: Decision, since: int) -> Decision:
-        """The decision without a model's words, where those may rest on what was deleted or forgotten since."""
+        """The decision without a model's words, where these may quote what was deleted or forgotten since the mark."""
         return self._decisions.as_noted(question.channel_id, decision, since)
 
     def decided(self, question: Question, decision: Decision, seconds: float) -> None:
-        """The one decision on a message."""
+        """Records and logs the one decision on a message."""
         channel_id, message_id = question.channel_id, question.message.message_id
         is_news = not question.starts_conversation or (decision != NOTHING and decision.reason not in SET_SO)
         note = self._decisions.add if is_news else self._decisions.add_ignored
@@ -247,7 +249,7 @@ class Records:
             return
         if self._consent.is_forgotten(channel_id, record):
             return
-        if decision.reason is Reason.STOP:  # whose evidence names people, who may want to be forgotten
+        if decision.reason is Reason.STOP:  # its evidence names people, who may ask to be forgotten
             decision = replace(decision, evidence="")
         self._learning.decided(
             record,
@@ -260,12 +262,12 @@ class Records:
         )
 
     def not_started(self) -> dict[str, int]:
-        """How many messages began no conversation since this was asked last, by reason."""
+        """How many messages began no conversation since the last call, by reason."""
         counts, self._not_started = self._not_started, Counter()
         return dict(counts)
 
     def picked(self, turn: Turn, choice: Choice) -> None:
-        """Among several agents one was chosen for its questions."""
+        """Notes the agent that was chosen among several for the turn's questions."""
         ids = [question.message.message_id for question in turn.questions]
         log.info("agent_picked", messages=ids, agent=choice.agent, reason=choice.why)
         self._learning.assigned(ids, "" if choice.agent == GENERAL else choice.agent, choice.why)
@@ -274,21 +276,21 @@ class Records:
             self._decisions.assigned(message_id, told)
 
     def made_by(self, questions: Sequence[Question], model: str) -> None:
-        """A model of this name has answered these; empty: a remote agent has."""
+        """Notes the name of the model that answered these questions; empty for a remote agent."""
         for question in questions:
             self._decisions.made_by(question.message.message_id, model)
 
     def silenced(self, questions: Iterable[Question], silence: Decision) -> None:
-        """These were to be answered, and are not."""
+        """Notes that these questions are not answered after all."""
         for question in questions:
             message, channel_id = question.message, question.channel_id
             noted = self._decisions.find(message.message_id)
             before = noted.decision if noted else silence
             if noted and not before.respond:
-                continue  # somebody's stop has ended it
+                continue  # already ended by a stop
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
             self._decisions.add(message.message_id, channel_id, message.author_id, decision, question.guild_id)
-            if question.burst in (None, message.message_id):  # what was said in one go was counted once
+            if question.burst in (None, message.message_id):  # a burst was counted once
                 self._limits.give_back(message.author_id)
             is_judgement = silence.reason not in NOT_JUDGED
             self._learning.silent(message, channel_id, silence.reason, is_judgement=is_judgement)
@@ -296,16 +298,16 @@ class Records:
     # Turns
 
     def queued(self, questions: Iterable[Question]) -> None:
-        """These are to be answered; of those that the agent may decline it is known only when their turn has ended."""
+        """Tells offers which questions will be answered; those that may be declined follow when their turn ends."""
         for question in questions:
             if not question.may_decline:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 
     def ended(self, turn: Turn, silence: Decision | None) -> None:
-        """A turn has ended. silence: the decision by which nothing was said.
+        """Records a turn's end. silence: the decision to post nothing; None: something was posted.
 
-        What its model says of that may quote what its tools gave, from where others may not read, or deletions do not
-        tell of this channel: then it is not noted.
+        A model's reason for declining is not kept if tools were used: it may quote their results from channels that
+        others may not read, or whose deletions are not applied here.
         """
         if silence:
             told = silence.unquoting if turn.has_acted else self.as_noted(turn.newest, silence, turn.mark)
@@ -336,7 +338,7 @@ class Records:
 def _log_decision(
     level: int, guild_id: int, channel_id: int, message_id: int, decision: Decision, seconds: float
 ) -> None:
-    """The one line on a message. Not to begin a conversation is an everyday matter, written at debug level."""
+    """Writes the one log line on a message; at debug level if it began no conversation, as most messages do not."""
     log.log(
         level,
         "decided",

@@ -1,4 +1,4 @@
-"""What those who run the bot are told of turns: how each ended, and, in a plain sentence, what went wrong."""
+"""Reports of turns for those who run the bot: how each ended, and a sentence on what went wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENDINGS = {
 
 
 def agent_fault(failure: FailureKind, remote: str = "") -> tuple[FaultKind, str]:
-    """Of what kind a failure is, and what is said of it. remote: the name of the agent beside the general one."""
+    """The kind of fault and the sentence for a failure. remote: name of the remote agent that failed; empty: none."""
     if failure in OURS:
         return FaultKind.INTERNAL, AGENT_FAULTS[failure]
     if remote:
@@ -54,20 +54,20 @@ def agent_fault(failure: FailureKind, remote: str = "") -> tuple[FaultKind, str]
 
 
 def post_fault(problem: Problem) -> tuple[FaultKind, str]:
-    """Of what kind it is that an answer could not be posted, and what is said of it."""
+    """The kind of fault and the sentence for an answer that could not be posted."""
     kind = FaultKind.PERMISSION if problem is Problem.FORBIDDEN else FaultKind.DISCORD
     return kind, POST_FAULTS.get(problem, "An answer could not be posted.")
 
 
 def ending_of(outcome: str) -> Ending:
-    """What the word by which a turn ended comes to."""
+    """The Ending for a turn's outcome as logged."""
     if outcome.startswith("undelivered"):
         return Ending.UNDELIVERED
     return ENDINGS.get(outcome) or Ending(outcome)
 
 
 def report_of(turn: Turn, outcome: str, at: datetime, seconds: float, first_text: float | None = None) -> TurnEnded:
-    """How a turn ended. outcome: in a word, as it is logged."""
+    """The report of a turn that ended. outcome: in one word, as logged."""
     newest, by_model = turn.newest, turn.request is not None and not turn.is_remote
     agent = turn.agent if turn.request or turn.ready else newest.meaning.miniapp_id or ""
     return TurnEnded(

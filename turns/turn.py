@@ -1,4 +1,4 @@
-"""What a turn is made of: the questions that it answers together, and how far it has come."""
+"""A turn: the questions that it answers together, and its state while it runs."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ UNREAD = Meaning(RouteTarget.AGENT)
 
 
 class Discord(Protocol):
-    """Who the bot is, and ways into channels."""
+    """The bot's identity, and access to channels."""
 
     def bot(self) -> tuple[str, int]:
-        """Its name and id."""
+        """The bot's name and user id."""
 
     def open(self, guild_id: int, channel_id: int) -> Wire: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet.
+    """A message to be answered, with its place.
 
-    meaning: what it answers or calls off, and who is to answer it. card_id: of a click, the message it was made on.
-    is_private: its author does not want to be read: the model is told it for this answer, and nothing
-    keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
-    first. decision: why it is answered. reads_history: whether its author may read what was said in the channel before
-    they came. is_exempt: whether their roles free them of the server's own budgets, and of a person's.
+    starts_conversation: earlier messages of the channel are still to be read. meaning: the prompt it resolves or calls
+    off, and who is to answer. card_id: of a click, the message clicked on. is_private: its author opted out, so the
+    model is told it for this answer only, and it is kept nowhere. was_offered: the bot had offered to answer it. burst:
+    id of the burst's first message; None: it was a single one. decision: why it is answered. reads_history: whether its
+    author may read messages from before they joined. is_exempt: whether the author's roles exempt them from the
+    server's own budgets and the budget of a person.
     """
 
     message: MessageRecord
@@ -77,7 +78,7 @@ class Question:
 
     @property
     def is_unprompted(self) -> bool:
-        """Whether nobody had called the bot, or been asked by it."""
+        """Whether nobody had called the bot, and it had asked nobody."""
         return self.decision.is_unprompted
 
     @property
@@ -87,7 +88,7 @@ class Question:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it has a turn of its own: what it answers is nobody else's question."""
+        """Whether it has a turn of its own, since it answers a prompt or goes to a mini-app."""
         return self.meaning.prompt is not None or self.by_miniapp
 
     @property
@@ -100,18 +101,18 @@ class Question:
         return self.card_id or self.message.message_id
 
     def is_one_with(self, other: Question) -> bool:
-        """Whether it is the same question, or was said in one go with it."""
+        """Whether it is the same question, or one of the same burst."""
         return self is other or (self.burst is not None and self.burst == other.burst)
 
     @property
     def addressees(self) -> frozenset[int]:
-        """Whom its answer is for: whoever asked, and whose question of ours it answers in their place."""
+        """Whom its answer is for: its author, and the person whom the bot asked, if the author answers for them."""
         prompt = self.meaning.prompt
         return frozenset({self.message.author_id} | ({prompt.user_id} if prompt and prompt.user_id else set()))
 
     @property
     def as_kept(self) -> Question:
-        """The question as it may be kept."""
+        """The question as it may be kept: without the words of a private one."""
         return self.without_words if self.is_private else self
 
     @property
@@ -124,22 +125,22 @@ class Question:
         return replace(self, meaning=UNREAD)
 
     def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
-        """The question once its message was edited. Of a private one nobody else keeps the words."""
+        """The question after an edit. Only a private one holds its words itself; others' are in the conversation."""
         decision = EXPLICIT if is_called else self.decision
         return replace(self, message=message if self.is_private else self.message, decision=decision)
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
-        """Its message with the words that count now: it may have been edited, or trimmed from the conversation."""
+        """Its message as last edited, also if it was trimmed from the conversation."""
         recorded = None if self.is_private else conversation.find(self.message.message_id)
         return recorded or self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a turn comes to, before all of it is posted. prompt_id: the prompt that its card shows.
+    """A turn's outcome, before all of it is posted. prompt_id: of the prompt that its card shows.
 
-    history: what the model is given back from then on; None: as it was. agent: who answered; state: what a remote one
-    needs back. files: what is posted with it.
+    history: the model's new history; None: unchanged. agent: who answered; state: a remote agent's state for its next
+    question. files: to be posted with the text.
     """
 
     text: str
@@ -152,9 +153,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What somebody's stop ended: the answers to these questions. is_unprompted: as of the turn that it ended.
+    """The questions whose answers a stop ended. is_unprompted: whether the ended turn was.
 
-    silently: those of them of whose end nobody is told anything.
+    silently: those among them whose authors are not told of it.
     """
 
     stop: Stop
@@ -167,14 +168,14 @@ class Stopped:
         return self.stop is Stop.KEEP_OUT
 
     def in_words(self, author_id: int) -> str:
-        """For whoever said it."""
+        """The evidence for /why, addressed to the author of the stop."""
         names = {q.message.author_id: q.message.author for q in self.questions} | {author_id: "you"}
         whom = [names[who] for who in dict.fromkeys(q.message.author_id for q in self.questions)]
         return f"I ended the answer{'s' if len(whom) > 1 else ''} to {' and '.join(whom)}"
 
 
 class Cancel(StrEnum):
-    """Why a turn ended before its time."""
+    """Why a turn ended early."""
 
     STOPPED = "stopped"
     WITHDRAWN = "withdrawn"
@@ -185,15 +186,16 @@ class Cancel(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
-    """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
+    """A turn in the making.
 
-    newest: the newest of its questions as it began; others may be taken back later. allowance: what its model's calls
-    draw on. is_tainted: one of them was taken back after it had begun, so that its answer may tell of that. agent: who
-    answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
-    it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
-    must not be done twice. number: of its place in the queue, 0 as long as it has none; place: what is shown of that,
-    which is nothing of the answer. instructions: by which it was answered. mark: of Records, from when it was asked.
-    model: the name of the general agent's, once it has begun; it keeps that one. tools: the names of those it used.
+    adopted: messages that an earlier process had posted for it, None: no such turn; ready: its outcome there. newest:
+    the newest question at its start; questions may be deleted later. allowance: the budget of its model calls.
+    is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once picked.
+    text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was restarted
+    because a question was edited; is_reworded: a restart is due. has_acted: a tool was used, so it must not be
+    restarted. number: its place in the queue for a slot, 0: none yet; place: the posted text on that, no part of the
+    answer. instructions: the model's. mark: of Records, when it was asked. model: name of the general agent's model,
+    fixed once begun. tools: names of the tools used.
     """
 
     questions: list[Question]
@@ -229,7 +231,8 @@ class Turn:
         return payer_of(self.newest.place, frozenset(q.message.author_id for q in self.questions), exempt)
 
     def settle(self, outcome: object, told: Outcome | None) -> int:
-        """Counts what an attempt used, as its outcome tells, or what it would have come to. Returns the tokens."""
+        """Counts the usage of an attempt. told: the outcome, or the incomplete answer if it was interrupted. Returns
+        the tokens."""
         is_answer, is_declined = isinstance(outcome, Answer), isinstance(outcome, Declined)
         return self.allowance.settle(told.tokens if told else 0, is_answer=is_answer, is_declined=is_declined)
 
@@ -243,69 +246,69 @@ class Turn:
 
     @property
     def may_quote_forgotten(self) -> bool:
-        """Whether an agent makes its answer, and may have the words of somebody who was forgotten since."""
+        """Whether an agent answers, and may quote somebody who was forgotten since the start."""
         return bool(self.request and self.conversation and self.conversation.tainted)
 
     @property
     def newcomers(self) -> set[int]:
-        """Those who asked and may not read what was said before they came."""
+        """The authors of questions who may not read messages from before they joined."""
         return {q.message.author_id for q in self.questions if not q.reads_history}
 
     @property
     def may_decline(self) -> bool:
-        """Whether nobody it answers called the bot, and nothing of it was posted by an earlier process."""
+        """Whether all its questions may be declined, and no earlier process posted a part of the answer."""
         return not self.adopted and all(q.may_decline and not q.stands_alone for q in self.questions)
 
     @property
     def is_remote(self) -> bool:
-        """Whether an agent beside the general one answers."""
+        """Whether a remote agent answers."""
         return self.agent != GENERAL
 
     @property
     def is_unprompted(self) -> bool:
-        """Whether the bot speaks although nobody had called it; where it may decline, not before something is shown."""
+        """Whether the bot answers without having been called; where it may decline, only once text is shown."""
         is_heard = bool(self.text.strip()) or not self.may_decline
         return is_heard and all(question.is_unprompted for question in self.questions)
 
     @property
     def ends_silently(self) -> bool:
-        """Whether those who stopped it, or their part in it, are told nothing of that and have read nothing of it."""
+        """Whether a stop of it, or of some of its questions, goes unmentioned, since nothing of it was posted."""
         is_unheard = not (self.text.strip() or self.adopted)
         return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
 
     def take_thread_card(self) -> Card | None:
-        """The button by which a longer conversation goes on in a thread, once in each."""
+        """The button that continues a longer conversation in a thread; shown once in each conversation."""
         is_answer = self.work and self.work.done() and not self.work.cancelled() and self.cancel is None
         if not (is_answer and self.newest.place.opens_threads and self.conversation):
             return None
         return THREAD_CARD if self.conversation.asks_for_thread(self.newest.reply_to) else None
 
     def begin_typing(self) -> None:
-        """Shows the bot typing until something stands, unless it may decline."""
+        """Shows the bot typing until something is posted, unless it may decline."""
         if self.post and not self.may_decline:
             self.post.begin_typing()
 
     def show(self, text: str) -> None:
-        """The whole answer so far."""
+        """Shows the whole answer so far."""
         self.text, self.stage = text, ""
         if self.post:
             self.post.show(text)
 
     def tell_stage(self, stage: str) -> None:
-        """What is being done meanwhile, in a line below that goes as soon as there is more to say."""
+        """Shows what a tool is doing, in a line below the text, until there is more text."""
         self.stage, self.has_acted = stage, True
         if self.post and (self.text.strip() or not self.may_decline):
             self.post.show(with_note(self.text, f"{stage} …") if self.text.strip() else f"-# {stage} …")
 
     def tell_place(self, place: str) -> None:
-        """Its place in the queue, until there is something to say."""
+        """Shows its place in the queue, until there is text."""
         self.stage = place
         if self.post and not self.may_decline:
             self.place = f"-# {place} …"
             self.post.show(self.place)
 
     def stop(self, unwanted: Collection[Question]) -> bool:
-        """Ends it if it answers these alone; others that were asked with them are still answered."""
+        """Drops these questions, and ends the turn if no others are left. Returns whether it did anything."""
         others = [q for q in self.questions if q not in unwanted]
         is_whole = self.work and self.work.done() and not self.is_reworded
         if not unwanted or (is_whole and (others or not self._call_back())):
@@ -317,11 +320,11 @@ class Turn:
         return True
 
     def _call_back(self) -> bool:
-        """Takes back an answer that is whole, and which Discord has not taken. Returns whether that was so."""
+        """Takes back a complete answer that Discord has not accepted yet. Returns whether it could."""
         return bool(self.post and self.post.is_refused and self.post.take_back(is_finished=True, is_begun=True))
 
     def ask_anew(self, message: MessageRecord) -> None:
-        """Asks anew if this message, which was edited, is one of its questions and nothing of it stands yet."""
+        """Restarts the turn if this edited message is one of its questions and no part of the answer is posted yet."""
         asked = [q for q in self.questions if q.message.message_id == message.message_id and not q.by_miniapp]
         is_same = all(q.is_private and q.message.content == message.content for q in asked)
         if is_same or self.adopted or self.has_acted or self.cancel or self.times_reworded == MAX_REWORDED:
@@ -334,7 +337,7 @@ class Turn:
             self.work.cancel()
 
     def leave(self) -> None:
-        """Nothing more is done for it here, and nothing of it is taken for its end."""
+        """Abandons the turn to another process, without marking it as ended."""
         if self.work:
             self.work.cancel()
         if self.post:
@@ -342,24 +345,24 @@ class Turn:
 
     def end(self, why: Cancel) -> None:
         self.cancel = self.cancel or why
-        if why is Cancel.WITHDRAWN and self.post:  # which may still be waiting for Discord
+        if why is Cancel.WITHDRAWN and self.post:  # the post may still be waiting for Discord
             self.post.show("")
         if self.work:
             self.work.cancel()
 
 
 def payer_of(place: Place, people: frozenset[int], exempt: frozenset[int] = frozenset()) -> Payer:
-    """Who pays for what is asked in a place: of a thread, its channel too."""
-    # What is asked in a thread to be answered in private has its channel, too, though it is told as no thread.
+    """Who pays for a question in a place; in a thread, its channel too."""
+    # The place of a private answer in a thread has a parent_id, too, though its kind is no thread's.
     is_thread = place.is_thread or place.parent_id
     channel, thread = (place.parent_id or 0, place.channel_id) if is_thread else (place.channel_id, 0)
     return Payer(place.guild_id, people, channel, thread, exempt)
 
 
 def said_before(message: MessageRecord, messages: Sequence[MessageRecord]) -> list[Mapping[str, str]]:
-    """What the author and the bot said before a message, and what the bot answered, oldest first.
+    """Messages of the author and the bot before this one, and those that the bot answered, oldest first.
 
-    In the form in which an incomplete query's missing words are looked for.
+    In the form that is searched for an incomplete query's missing words.
     """
     latest = messages[-3 * MESSAGES_BEFORE :]
     before = [m for m in latest if m.message_id < message.message_id][-MESSAGES_BEFORE:]
@@ -372,5 +375,5 @@ def said_before(message: MessageRecord, messages: Sequence[MessageRecord]) -> li
 
 
 def with_note(text: str, note: str) -> str:
-    """The text with a small line below it; without a text the note alone."""
+    """The text with a small line below it; for an empty text the note alone."""
     return f"{closed(text)}\n\n-# {note}" if text.strip() else note

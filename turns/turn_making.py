@@ -1,4 +1,4 @@
-"""Making one turn: its outcome is got from whoever answers, made visible, and remembered."""
+"""Makes one turn: gets its outcome from an agent or mini-app, posts it, and records it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ log = structlog.get_logger()
 
 
 class TurnMaker:
-    """Makes turns, which the queue gives it one at a time for each channel.
+    """Makes turns, one at a time for each channel.
 
-    budget: what they draw on. pending: the questions that are unfinished. records, activity: told how turns end.
+    budget: of their model calls. pending: the unfinished questions. records, activity: told how turns end.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TurnMaker:
         return self._answering.picks
 
     async def make(self, turn: Turn, post: StreamedReply) -> None:
-        """Brings the turn to its end. post: its way into the channel."""
+        """Runs the turn to its end. post: its reply in the channel."""
         newest, started = turn.newest, asyncio.get_running_loop().time()
         turn.conversation = self._conversations.get(newest.channel_id)
         turn.allowance = self._budget.allowance(turn.payer)
@@ -67,7 +67,7 @@ class TurnMaker:
             outcome = await self._outcome(turn, post)
             tokens += self._account(turn, outcome)
             if outcome is Cancel.STOPPED:
-                # Whoever says stop wants to read no more.
+                # After a stop nothing is added to what was already shown.
                 turn.text = turn.text if turn.stage else post.shown
             if isinstance(outcome, Failure):
                 asked = [question.message.message_id for question in turn.questions]
@@ -79,7 +79,7 @@ class TurnMaker:
             ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
         self._records.ended(turn, silence)
         self._records.answered(turn, () if turn.is_tainted else post.standing)
-        if ended != f"undelivered_{Problem.UNREACHABLE}":  # which Discord may be told after a restart
+        if ended != f"undelivered_{Problem.UNREACHABLE}":  # that one may be posted after a restart
             self._pending.done(newest.channel_id)
         where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}
         elapsed = asyncio.get_running_loop().time() - started
@@ -88,7 +88,7 @@ class TurnMaker:
         self._activity.turn_ended(report_of(turn, ended, self._activity.now(), elapsed, first_text))
 
     async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
-        # What is edited, or stopped, from here on is seen below: an answer that was taken back is over.
+        # Begins an attempt: edits and stops from here on are noticed below.
         turn.request, turn.work, turn.is_reworded, turn.agent = None, None, False, GENERAL
         await self._records.stored()
         if turn.cancel:  # before it had begun
@@ -97,7 +97,8 @@ class TurnMaker:
             return Cancel.WITHDRAWN
         while turn.by_miniapp or self._budget.has_budget():
             outcome = await self._attempt(turn, post)
-            # Who called the bot by an edit while it was asked, behind a tool or too often to be asked anew.
+            # A question became a call by an edit after the agent was asked, when the turn could not be restarted any
+            # more, so that declining is not allowed now.
             is_called_since = isinstance(outcome, Declined) and not turn.may_decline
             if outcome and not (is_called_since and turn.request and turn.request.may_decline):
                 return outcome
@@ -106,7 +107,7 @@ class TurnMaker:
         return Cancel.OVER_BUDGET
 
     async def _attempt(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel | None:
-        """The turn's outcome; None where a question was edited before anything of it stood."""
+        """The turn's outcome; None: a question was edited before anything was posted, so ask again."""
         turn.work = asyncio.create_task(self._answering.answer(turn))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
@@ -114,7 +115,7 @@ class TurnMaker:
         try:
             return await turn.work
         except asyncio.CancelledError:
-            if turn.cancel is None and not turn.is_reworded:  # it is not the turn that is cancelled, but we
+            if turn.cancel is None and not turn.is_reworded:  # the caller is cancelled, and not only the turn
                 raise
             return turn.cancel
         except Exception:
@@ -126,10 +127,10 @@ class TurnMaker:
         return turn.settle(outcome, told)
 
     async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
-        """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word; "": to ask anew."""
+        """Posts the outcome, unless it is silence, and records it. Returns it in one word; empty: ask again."""
         newest, conversation = turn.newest, turn.conversation
         told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
-        state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
+        state = told.state if told and turn.is_remote else None  # of a remote agent, however the turn ended
         ready, prompt, history = Ready(""), None, None
         if not is_silent:
             prompt, text = self._prompt(turn, outcome), posted_text(turn, outcome)
@@ -148,7 +149,7 @@ class TurnMaker:
                 return ""
             return f"undelivered_{problem}"
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
-        # A conversation that was ended meanwhile (/forget) must not come back.
+        # A conversation that ended meanwhile (/forget) must not come back.
         if conversation and self._conversations.get(newest.channel_id) is conversation:
             self._remember(turn, outcome, state)
         if isinstance(outcome, Cancel):
@@ -158,7 +159,7 @@ class TurnMaker:
         return getattr(outcome, "kind", "declined" if is_silent else "answered")
 
     async def _go_on(self, turn: Turn, ready: Ready, post: StreamedReply) -> str:
-        """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
+        """Posts the rest of an answer that an earlier process had ready. Returns the outcome in one word."""
         channel_id, turn.agent = turn.newest.channel_id, ready.agent
         prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
         if problem := await self._finish(turn, post, ready, prompt):
@@ -170,7 +171,7 @@ class TurnMaker:
         return turn.cancel or "finished"
 
     async def _finish(self, turn: Turn, post: StreamedReply, ready: Ready, prompt: Prompt | None) -> Problem | None:
-        """Brings the channel to the whole answer. Returns why that could not be done, once it is reported."""
+        """Posts the complete answer. Returns why it could not, after reporting it."""
         card_id, failed = None, None
         try:
             card_id = await post.finish(ready.text, card_of(prompt) if prompt else turn.take_thread_card(), ready.files)
@@ -186,7 +187,7 @@ class TurnMaker:
         return failed.problem if failed else None
 
     def _prompt(self, turn: Turn, outcome: Outcome | Cancel) -> Prompt | None:
-        """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
+        """The prompt to show with this answer: one that it asks, or an earlier one that is repeated; None: neither."""
         if not isinstance(outcome, Answer) or not turn.questions:
             return None
         if outcome.ask and not turn.may_quote_forgotten:
@@ -197,7 +198,7 @@ class TurnMaker:
             )
             if opened:
                 return opened
-        # The prompt that these questions missed often enough; one for each answer.
+        # An open prompt is repeated once enough messages have not answered it; one per answer.
         for author_id in dict.fromkeys(q.message.author_id for q in turn.questions if not q.meaning.prompt):
             if again := self._prompts.missed(turn.newest.channel_id, author_id):
                 return again
@@ -212,9 +213,9 @@ class TurnMaker:
             self._conversations.record_agent_state(channel_id, turn.agent, state)
             return
         match outcome:
-            case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
+            case Answer() if turn.request:  # of a mini-app's answer the model is told the posted message instead
                 history = outcome.history
-                if turn.is_private:  # nor what the agent keeps for itself of the last answer
+                if turn.is_private:  # drops the agent's metadata of this answer, too
                     history = [*history[:-1], replace(history[-1], metadata=None)]
                 self._conversations.record_bot_response(channel_id, history)
             case Failure(kind=FailureKind.TOO_LONG):
@@ -225,7 +226,7 @@ class TurnMaker:
                 self._conversations.record_bot_response(channel_id, interrupted.history)
 
     async def _report(self, newest: Question, post: StreamedReply, error: PostError) -> None:
-        """Tells the person who waits that there is no more of the answer, where Discord lets us."""
+        """Reports an answer that could not be posted: in the log, and to the asker, where Discord allows it."""
         message_id = newest.message.message_id
         where = {"channel": newest.channel_id, "message": message_id, "detail": str(error)}
         if error.problem is Problem.ELSEWHERE:

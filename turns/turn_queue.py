@@ -1,5 +1,5 @@
-"""Each channel with something to answer has a queue, which makes one turn at a time: it takes all questions that wait,
-has the agent answer them together, and sees to it that they end in exactly one visible outcome.
+"""Queues of turns: a channel's queue runs one turn at a time, which answers all waiting questions together and ends in
+exactly one visible outcome.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ FAREWELL_SECONDS = 4.0
 
 @dataclass(slots=True)
 class _ChannelQueue:
-    """resumed: a turn that an earlier process began, to be made first. stood: what it had posted for those that waited,
-    by what they are answered with a reply to.
+    """A channel's queue. resumed: a turn that an earlier process began, to be made first. stood: messages that it had
+    posted for the waiting questions, by the id of the message that they reply to.
     """
 
     waiting: list[Question] = field(default_factory=list)
@@ -48,8 +48,8 @@ class _ChannelQueue:
 class TurnQueue:
     """The turns of all channels; channels never wait for each other.
 
-    maker: makes each. discord: ways into channels. pending: the questions that are unfinished. records: told what is
-    announced. activity: told of errors of ours, and of the turns that they break off.
+    maker: makes each turn. discord: opens channels. pending: the unfinished questions. records: records what is
+    announced. activity: told of the bot's own errors, and of turns that they broke off.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TurnQueue:
         return len(self._queues)
 
     def submit(self, question: Question) -> None:
-        """Queues a question; its turn comes as soon as the channel's running one ends."""
+        """Queues a question for the channel's next turn."""
         self.pending.asked(question)
         self._queue(question.channel_id).waiting.append(question)
 
@@ -89,10 +89,10 @@ class TurnQueue:
         waiting: Sequence[Question],
         stood: Mapping[int, Sequence[Posted]] | None = None,
     ) -> None:
-        """Goes on with an earlier process' turn, and the questions behind it; all are among the pending ones.
+        """Continues an earlier process' turn, and queues the questions behind it, all of which are pending already.
 
-        stood: where that process died before it could store that it had begun with these, too: what it had posted, by
-        the ids of the messages to which that replies.
+        stood: messages posted for questions whose turn that process had not stored when it was killed, by the id of the
+        message that they reply to.
         """
         queue = self._queue(channel_id)
         queue.resumed, queue.stood = turn, stood or {}
@@ -108,23 +108,23 @@ class TurnQueue:
         return channel_id in self._queues
 
     def busy_guilds(self) -> set[int]:
-        """Those in which something is to be answered; 0: direct messages."""
+        """The guilds with a queue; 0: direct messages."""
         turns = [turn for queue in self._queues.values() for turn in (queue.resumed, queue.turn) if turn]
         waiting = (question for queue in self._queues.values() for question in queue.waiting)
         return {question.guild_id for question in (*waiting, *(turn.newest for turn in turns))}
 
     def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
-        """A message of our own user was posted or edited: by us, or by another process with our token."""
+        """Notes a message that the bot's user posted or edited, from this process or another with the same token."""
         queue = self._queues.get(channel_id)
         if queue and queue.turn and queue.turn.post:
             queue.turn.post.overheard(message_id, content, reply_to)
 
     def announce(self, question: Question, text: str) -> None:
-        """Answers with one line of ours, without a turn."""
+        """Replies with a fixed line, without a turn."""
         self._spawn(self._announce(question, text))
 
     def react(self, question: Question, emoji: str) -> None:
-        """Reacts to a message, where the bot may not write."""
+        """Reacts to a message, for channels where the bot may not write."""
         wire = self._discord.open(question.guild_id, question.channel_id)
         self._spawn(wire.react(question.message.message_id, emoji))
 
@@ -136,11 +136,11 @@ class TurnQueue:
     def stop(
         self, message: MessageRecord, channel_id: int, *, manages: bool = False, heard_out: Sequence[Question] = ()
     ) -> Stopped | None:
-        """Ends the answers that this message calls off, at once: those its author waits for.
+        """Ends at once the answers to the author of this message, if it says stop. Returns None where it ends none.
 
-        Told to keep out, also all of the channel's where the author manages messages, and the unprompted ones for
-        anybody while the bot speaks unprompted. None where it ends nothing. heard_out: questions that wait to be
-        submitted, which must not be where they are among those ended.
+        If it tells the bot to keep out, it also ends all answers in the channel where its author manages messages, and
+        the unprompted ones while an unprompted turn runs. heard_out: questions in bursts; those among the ended must
+        not be submitted.
         """
         if not (heard_out or self.is_busy(channel_id)):
             return None
@@ -175,9 +175,9 @@ class TurnQueue:
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
 
     def reworded(self, channel_id: int, message: MessageRecord) -> None:
-        """A message was edited. If it is being answered, and nothing of that stands yet, the turn is asked anew.
+        """Applies an edit: restarts a running turn of this message if no part of the answer is posted yet.
 
-        Where it calls the bot by now, that may not be declined.
+        If the message now calls the bot, its answer must not be declined.
         """
         if (queue := self._queues.get(channel_id)) is None:
             return
@@ -198,7 +198,7 @@ class TurnQueue:
                 questions[:] = [q.as_said if is_gone(q) and not q.by_miniapp else q for q in questions]
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
-        """Questions that are gone need no answer; a turn that has none left is cancelled."""
+        """Drops deleted questions; cancels a turn that has none left. gone: (message) -> whether it is deleted."""
         if (queue := self._queues.get(channel_id)) is None:
             self.pending.withdrawn(channel_id, gone)
             return
@@ -207,7 +207,7 @@ class TurnQueue:
             return
         withdrawn = [q for q in turn.questions if gone(q.message)]
         turn.is_tainted |= bool(withdrawn)
-        # In place: the answer replies to the newest question that is still there.
+        # In place, as the open reply reads this list: it replies to the newest question left.
         turn.questions[:] = [q for q in turn.questions if q not in withdrawn]
         if turn.questions:
             self.pending.dropped(channel_id, withdrawn)
@@ -220,14 +220,14 @@ class TurnQueue:
         self.pending.dropped(channel_id, dropped)
 
     async def drain(self, seconds: float, *, leaves: bool = False) -> None:
-        """Lets running turns finish for so long, then tells those cut off; or leaves them to another process.
+        """Lets running turns finish for so many seconds, then cuts off the rest and says so in the channel.
 
-        leaves: as after a kill it finds them among what is pending, and goes on with what stands of them.
+        leaves: the rest is left to another process instead, which finds it pending and continues it, as after a kill.
         """
         await self._wait(seconds)
         self._cut_off, self._is_leaving = not leaves, leaves
         for queue in self._queues.values():
-            if leaves and not (queue.turn and queue.turn.has_acted):  # what a tool did would be done twice
+            if leaves and not (queue.turn and queue.turn.has_acted):  # else a tool's action would be repeated
                 if queue.turn:
                     queue.turn.leave()
                 if queue.task:
@@ -261,7 +261,7 @@ class TurnQueue:
                     try:
                         await self._maker.make(turn, self._open(turn.newest, turn.questions, turn))
                     except Exception:
-                        # The outermost edge of a turn: a bug in one must not take the channel's other questions along.
+                        # The outermost edge of a turn: a bug in one must not affect the channel's other questions.
                         log.exception("turn_broken", messages=[q.message.message_id for q in turn.questions])
                         says = "An error of the bot's own broke off an answer: its log has the details."
                         guild_id = turn.newest.guild_id
@@ -276,7 +276,7 @@ class TurnQueue:
         """The turn of the first questions that wait: one that stands alone, or all up to the next that does, or that is
         of somebody who may not read the others."""
         first = queue.waiting[0]
-        if self._maker.picks:  # among several agents what was said in one go has a turn of its own
+        if self._maker.picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
             together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
@@ -298,7 +298,7 @@ class TurnQueue:
         def record(message: MessageRecord) -> None:
             if turn:
                 self.pending.posted(question.channel_id, message.message_id)
-            # What an earlier process had ready may have lost what the model knows of it.
+            # An answer that an earlier process had ready may be missing from the model's history.
             is_unknown = turn is not None and turn.ready is not None and turn.ready.history is None
             by_model = not (question.by_miniapp or (turn and turn.is_remote) or is_unknown)
             if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):

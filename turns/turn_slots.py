@@ -1,4 +1,4 @@
-"""So many turns are answered at once in the whole process; the others wait their turn, and are told so."""
+"""Slots: limits how many turns agents answer at once in the process. Other turns wait, and their askers are told."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from turns.turn import Turn
 
-TOLD_SECONDS = 10.0  # after which whoever waits is told their place in the queue
-TOLD_INTERVAL_SECONDS = 0.025  # Discord takes 50 requests a second of a bot, and the answers are more urgent
-LATE_SECONDS = 120.0  # after which they are told that it takes long
+TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
+TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
+LATE_SECONDS = 120.0  # after which an asker is told that it takes long
 PLACE = "many ask me at once: yours is number {} in the queue"
 LATE = (
     "you have waited for two minutes, for which I am sorry: more is asked than I can answer at once; yours is number {}"
@@ -22,16 +22,16 @@ LATE = (
 
 
 class _Place(NamedTuple):
-    """A place in the queue, by its number; given: done when its turn has come."""
+    """A place in the queue. number: orders the queue; given: done when it has a slot."""
 
     number: int
     given: asyncio.Future[None]
 
 
 class TurnSlots:
-    """Fair between guilds, then channels: the next slot goes to the guild that has the fewest, and in it to whoever
-    waits longest. A direct message counts as a guild of its own. A channel waits with one turn at a time, so its next
-    one stands behind all that wait by then. A turn that is asked anew, as its question was edited, keeps its place.
+    """The slots, shared fairly between guilds, then channels: the next one goes to the guild with the fewest, and there
+    to the turn that waits longest. A direct message channel counts as a guild. A channel waits with one turn at a time,
+    so its next turn comes after all that wait by then. A turn restarted after an edit keeps its place.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -42,7 +42,7 @@ class TurnSlots:
         self._telling = asyncio.Lock()
 
     def __len__(self) -> int:
-        """How many wait."""
+        """How many turns wait."""
         return sum(map(len, self._waiting.values()))
 
     @property
@@ -52,8 +52,8 @@ class TurnSlots:
 
     @asynccontextmanager
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
-        """Waits for a slot, and has it until the end of the block."""
-        guild_id = turn.newest.guild_id or turn.newest.channel_id  # of a direct message
+        """Waits for a slot, and holds it until the end of the block."""
+        guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
         turn.number = turn.number or next(self._numbers)
         if self._free:
             self._free -= 1
@@ -77,7 +77,7 @@ class TurnSlots:
                 if place.given.done():
                     break
                 turn.tell_place(told.format(self._position(guild_id, place)))
-            await asyncio.wait([place.given])  # which, unlike the place itself, can be cancelled without it
+            await asyncio.wait([place.given])  # unlike awaiting the future itself, a cancel here does not cancel it
         except asyncio.CancelledError:
             if place.given.done():
                 self._give_back(guild_id)
@@ -86,7 +86,7 @@ class TurnSlots:
             raise
 
     def _position(self, guild_id: int, place: _Place) -> int:
-        """About how many are answered by then: of each guild as many as of this one."""
+        """The estimated place in the queue: before this turn each guild gets as many slots as its own."""
         before = self._waiting[guild_id].index(place)
         return 1 + sum(min(len(line), before) for line in self._waiting.values())
 
