@@ -1,4 +1,4 @@
-"""The file of the decision log: rows of decisions in SQLite, sealed, of bounded number."""
+"""The file of the decision log: decisions as encrypted rows in SQLite, of bounded number."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ ENTRY = TypeAdapter(Entry)
 COLUMNS = [field.name for field in fields(Entry)]
 VALUES = attrgetter(*COLUMNS)
 PLACED = ["message_id", "channel_id", "guild_id", "at"]
-# What a row says is sealed together with these and with `author`, a keyed hash by which a person's rows are found.
+# A row's content is sealed together with these columns and with `author`, a keyed hash to find a person's rows by.
 CREATE = """
     CREATE TABLE decisions (
         message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL, at REAL NOT NULL,
         author BLOB NOT NULL, sealed BLOB NOT NULL
     )
 """
-CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # of the key that sealed
+CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # the mark of the key that sealed the rows
 SCHEMA_VERSION = 4
-SEALED_SINCE = 3  # by Fernet, and without the author
-NOTED = "decisions"  # beside the key, once there is a file of a version that is sealed
-ADDED = ("agent", "agent_reason")  # in version 2
-LATER = ("place",)  # since version 4, in what is sealed
+SEALED_SINCE = 3  # in version 3 by Fernet, and without binding the author
+NOTED = "decisions"  # noted beside the key once the file is sealed
+ADDED = ("agent", "agent_reason")  # columns since version 2
+LATER = ("place",)  # fields since version 4
 INSERT = "INSERT OR IGNORE INTO decisions VALUES {}"
 FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
 UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
@@ -76,11 +76,11 @@ TRIM = """
 
 
 class UnusableFileError(sqlite3.DatabaseError):
-    """A file that is damaged, or is no decision log of a version known here. Its text says which."""
+    """A file that is damaged, or is no decision log of a known version. Its text says which."""
 
 
 class DecisionFile:
-    """The SQLite file. Each call opens and closes it, so that any thread may make it, one at a time."""
+    """The SQLite file. Each call opens and closes it, so that any thread may call, one at a time."""
 
     def __init__(self, path: Path, seal: Seal, *, max_rows: int = MAX_ROWS, clock: Callable[[], float] = time) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class DecisionFile:
         self._clock = clock
 
     def check(self) -> None:
-        """Raises OSError where the file cannot be made or written, as far as that shows without writing."""
+        """Raises OSError where the file cannot be created or written, as far as can be seen without writing."""
         folder = next(place for place in self.path.parents if place.exists())
         if not folder.is_dir():
             raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder))
@@ -97,11 +97,10 @@ class DecisionFile:
             raise PermissionError(EACCES, os.strerror(EACCES), str(folder))
 
     def write(self, changes: Sequence[Change]) -> Path | None:
-        """Carries out all changes, or none. Where there is no file, only an entry makes one.
+        """Carries out all changes, or none. Where there is no file, only an entry creates one.
 
-        A file of an earlier version is brought to this one. An unusable file is moved aside first; logs and returns
-        where to.
-        Such a file goes when all that is in it has expired. Raises OSError and sqlite3.Error.
+        Upgrades a file of an earlier version. Moves an unusable file aside first; logs and returns its new path. A file
+        moved aside is deleted once all its entries have expired. Raises OSError and sqlite3.Error.
         """
         for change in changes:
             if isinstance(change, Removal) and change.before is not None:
@@ -128,9 +127,9 @@ class DecisionFile:
         return None
 
     def bring_up(self) -> None:
-        """Has what is there in the form of this version, sealed by the first key. Raises OSError and sqlite3.Error.
+        """Upgrades an existing file to this version, sealed by the first key. Raises OSError and sqlite3.Error.
 
-        What is unsealed later on, or was when it had been brought up before, is refused by write() and read().
+        From then on write() and read() refuse a file that is not sealed.
         """
         if self.path.exists():
             self.write([])
@@ -139,7 +138,7 @@ class DecisionFile:
     def read(self) -> list[Entry]:
         """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error.
 
-        Without what is damaged or stands elsewhere, which is logged.
+        Skips and logs rows that are damaged or were moved.
         """
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(_connected(uri, uri=True)) as connection:
@@ -153,7 +152,7 @@ class DecisionFile:
 
     def _write(self, changes: Sequence[Change]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite would make it as readable as the umask allows; its journals take the file's mode.
+        # SQLite would create it with the umask's permissions; its journals get the file's.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         with _unusable(), closing(_connected(self.path, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -170,11 +169,11 @@ class DecisionFile:
             connection.execute(TRIM, (self._max_rows,))
             connection.execute("COMMIT")
             if was_anew:
-                connection.execute("VACUUM")  # or what was there before could stand in room that nothing uses
+                connection.execute("VACUUM")  # or free pages could still hold the earlier content
                 self._seal.note_sealed(NOTED)
 
     def _seal_all(self, connection: sqlite3.Connection) -> bool:
-        """Brings the file to this version and this key. Returns whether there was something to write anew."""
+        """Converts the file to this version and the first key. Returns whether it rewrote any entries."""
         version, marks = _version(connection), self._seal.marks
         if version >= SEALED_SINCE:
             mark = _mark(connection)
@@ -193,7 +192,7 @@ class DecisionFile:
         return bool(entries)
 
     def _readable(self, connection: sqlite3.Connection, version: int) -> list[Entry]:
-        """Without what is damaged or stands elsewhere, which is logged."""
+        """The file's entries; skips and logs rows that are damaged or were moved."""
         if version < SEALED_SINCE:
             entries = _earlier(connection, version)
             if entries and self._seal.has_sealed(NOTED):
@@ -208,7 +207,7 @@ class DecisionFile:
         return entries
 
     def _drop_unfit(self, connection: sqlite3.Connection) -> None:
-        """Deletes rows that whoever is to go could not be found by: they were changed by somebody without the key."""
+        """Deletes rows that cannot be opened: changed without the key, they may hide the person to be removed."""
         unfit = []
         for row in connection.execute(FIND):
             unfit.append((row[0],))
@@ -253,13 +252,13 @@ class DecisionFile:
         return [(*placed, sealed) for placed, sealed in zip(rows, self._seal.seal_all(contents), strict=True)]
 
     def _entry(self, row: Sequence[Any]) -> Entry:
-        """Raises ValueError for a row that is no decision or stands elsewhere, and WrongKeyError, which is the same
-        where the file is of this key.
+        """The entry of a row. Raises ValueError for a damaged row, and WrongKeyError for one that was moved or damaged,
+        as the file is of this key.
         """
         return _decoded(self._opened(row))
 
     def _opened(self, row: Sequence[Any]) -> bytes:
-        """Raises as _entry() does."""
+        """The decrypted content of a row. Raises as _entry() does."""
         *placed, sealed = row
         if not isinstance(sealed, bytes):
             raise ValueError("it is no decision")
@@ -278,12 +277,12 @@ class DecisionFile:
 
 def _connected(path: str | Path, **how: Any) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(path, timeout=LOCK_SECONDS, **how)
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # or a damaged row would hide the others
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # or one damaged row would fail a read
     return connection
 
 
 def _mark(connection: sqlite3.Connection) -> str:
-    """That of the key that sealed the file."""
+    """The mark of the key that sealed the file."""
     (mark,) = connection.execute("SELECT mark FROM seal").fetchone() or ("",)
     return str(mark)
 
@@ -298,7 +297,7 @@ def _decoded(content: bytes) -> Entry:
 
 @contextmanager
 def _logging(row: Sequence[Any]) -> Iterator[None]:
-    """Logs that a row is not accepted where what is done with it says so."""
+    """Logs a row that the block refuses, and goes on after it."""
     try:
         yield
     except (ValueError, WrongKeyError):
@@ -310,7 +309,7 @@ def _logging(row: Sequence[Any]) -> Iterator[None]:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """The file's, 0 where nothing is in it yet. Raises UnusableFileError for what is no decision log known here."""
+    """The file's version; 0 for an empty file. Raises UnusableFileError for anything but a known decision log."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     is_new = version == 0 and tables == 0
@@ -328,7 +327,8 @@ def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
 
 
 def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> Entry:
-    """The first outcome stays, unless it was not welcome after all; each kind is of one sort of decision only."""
+    """The entry after a change. The first outcome stays, but TAKEN_UP gives way to an unwelcome one. MISSED applies to
+    silences only, the other outcomes to answers only."""
     match change:
         case Mark() if (
             entry.outcome in (None, Outcome.TAKEN_UP)
@@ -347,13 +347,13 @@ def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> En
 
 
 def _storable(value: Any) -> Any:
-    """UTF-8 takes no lone surrogates, which JSON can carry."""
+    """Replaces lone surrogates, which JSON can carry and UTF-8 cannot."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 @contextmanager
 def _unusable() -> Iterator[None]:
-    """Tells a file that is to blame from a disk that is."""
+    """Raises UnusableFileError for a fault of the file; passes on faults of the disk."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,7 +1,7 @@
-"""The decision log: what was decided within conversations, and what became of it, in a file of bounded size, sealed.
+"""The decision log: decisions within conversations, and their outcomes, in an encrypted file of bounded size.
 
-Whoever notes a change waits for nothing: a thread writes what has come together every few seconds, and what goes at
-once. A kill loses what was not written yet; a disk that fails costs one warning, and the oldest of what has to wait.
+Adding a change never waits: a thread writes the pending changes every few seconds, and removals at once. A kill loses
+the unwritten changes. A failing disk causes one warning, and the oldest pending changes are dropped.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ INTERVAL_SECONDS = 5.0
 
 
 class DecisionLog:
-    """Takes changes at once and has them written later. To be used in one event loop.
+    """Accepts changes at once and writes them later. To be used in one event loop.
 
-    folder: made where it is missing. is_on: False: nothing is added, but what is there follows deletions still.
-    lost: how many changes had to make room since the disk began to fail. max_pending: of what is added or edited;
-    removals have a bound of their own.
+    folder: created where missing. is_on: False: nothing is added, but deletions and edits are still applied. lost: how
+    many changes were dropped since the disk began to fail. max_pending: of additions and edits; removals have their own
+    bound.
     """
 
     def __init__(
@@ -60,21 +60,21 @@ class DecisionLog:
         return len(self._pending) + len(self._removals) + len(self._leaving)
 
     def add(self, change: Change) -> None:
-        """Notes a change. What goes is also dropped from what is not written yet."""
+        """Notes a change. A removal also drops the pending changes that it covers."""
         if isinstance(change, Removal):
-            # What is said of a row by its id alone says nothing once the row is gone.
+            # Changes that only name a row's id have no effect once the row is gone.
             rows = [(n, waits) for n, waits in self._pending.items() if isinstance(waits, Entry | Revision)]
             for number in [n for n, row in rows if change.covers(row)]:
                 del self._pending[number]
             self._removals.add(change)
-            self._wake.set()  # what somebody wants gone does not wait
+            self._wake.set()  # removals are written at once
         elif self._is_on or isinstance(change, Revision):
             self._pending[next(self._numbers)] = change
             if len(self._pending) > self._max_pending:
                 self._make_room()
 
     def _make_room(self) -> None:
-        """Drops the oldest quarter. The row of a message that was edited goes too, for it says what was taken back."""
+        """Drops the oldest quarter. Of a dropped edit the row is removed, too, as it has the words before the edit."""
         for number in list(self._pending)[: max(1, self._max_pending // 4)]:
             change = self._pending.pop(number)
             if isinstance(change, Revision):
@@ -82,11 +82,11 @@ class DecisionLog:
             self.lost += 1
 
     def start(self) -> None:
-        """Begins to write in the background."""
+        """Starts writing in the background."""
         self._writer = asyncio.create_task(self._write())
 
     async def close(self) -> None:
-        """Writes the rest."""
+        """Writes the pending changes, and stops."""
         self._is_closed = True
         self._wake.set()
         if self._writer:
@@ -100,19 +100,19 @@ class DecisionLog:
             )
 
     async def flush(self) -> bool:
-        """Writes what has come together. Where that fails, it stays for the next time.
+        """Writes the pending changes; where that fails, they stay pending.
 
-        Returns whether nothing is left anywhere of what was to go when it was called.
+        Returns False if something to be removed may still be in the file, or in a file just moved aside.
         """
         async with self._writing:
-            for removal in self._leaving:  # those of the last batch, if that was not written to its end
+            for removal in self._leaving:  # of the last batch, if writing it failed
                 self._removals.add(removal)
             removals = self._leaving = self._removals.take()
             additions = dict(self._pending)
             if not removals and not additions:
                 return True
             try:
-                # Removals come first: what they mean of the additions was dropped as they came.
+                # Removals first: additions that they cover were dropped when they were added.
                 aside = await asyncio.to_thread(self._file.write, [*removals, *additions.values()])
             except (OSError, sqlite3.Error) as error:
                 self._warn(error)
@@ -120,7 +120,7 @@ class DecisionLog:
             self._leaving = []
             for number in additions:
                 self._pending.pop(number, None)
-            # Without an entry there may have been nothing to write.
+            # Without an entry there may have been nothing to write, which proves nothing of the disk.
             if self._is_failing and any(isinstance(change, Entry) for change in additions.values()):
                 log.info("decision_log_resumed", lost=self.lost)
                 self._is_failing, self.lost = False, 0
@@ -140,7 +140,7 @@ class DecisionLog:
             await self.flush()
 
     def _warn(self, error: Exception) -> None:
-        """Once per outage."""
+        """Logs the failure, once per outage."""
         if not self._is_failing:
             log.warning(
                 "decision_log_failed",

@@ -1,4 +1,4 @@
-"""What moved an estimate, in words. Features that say the same thing of a message count together."""
+"""Evidence: what raised and lowered an estimate, in words. Features with the same meaning are grouped by aspect."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from followup.features import BOT, MOST_MESSAGES, NOBODY, OTHER, Features, featu
 from followup.scene import NEVER
 
 SHOWN = 3
-LEAST = 0.05  # of the log odds, that an aspect must have moved to be told
+LEAST = 0.05  # log odds that an aspect must have contributed to be mentioned
 QUIET_PEOPLE = 4
 SHORT_WORDS, LONG_WORDS = 5, 20
 JUST_NOW, A_WHILE = 6, 12  # messages
 
 
 class Aspect(IntEnum):
-    """What a group of features is about."""
+    """The subject of a group of features."""
 
     SPOKEN_TO = 0
     BOT_ASKED = auto()
@@ -81,9 +81,9 @@ ASPECT_OF: Mapping[str, Aspect] = {name: _aspect_of(name) for name in (*feature_
 
 
 def in_words(moved: Sequence[float], features: Features) -> tuple[str, str]:
-    """The three aspects that raised the estimate most, and the three that lowered it most: "a, b, and c".
+    """The three aspects that raised the estimate most, and the three that lowered it most: each "a, b, and c", or "".
 
-    moved: how far, in the order of Aspect. Some have no words where they lack; empty: there is none."""
+    moved: the contribution of each aspect, in the order of Aspect. An aspect without words is left out."""
     told: tuple[list[str], list[str]] = [], []
     strong = [aspect for aspect, by in zip(ASPECTS, moved, strict=True) if abs(by) >= LEAST]
     for aspect in sorted(strong, key=lambda aspect: abs(moved[aspect]), reverse=True):

@@ -1,6 +1,7 @@
-"""What the model is told of a message: numbers that say how it stands to the bot, and to whoever else is talking.
+"""The model's features: numbers on how a message relates to the bot, and to other people who are talking.
 
-One function, for the running bot and for training alike. What it is told of stands in followup/scene.py.
+The running bot and the training use the same function. The messages that it looks at are collected in
+followup/scene.py.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from state.message import MessageRecord
 from understanding.wording import TALK, Wording, words_of
 
 Features = Mapping[str, float]
-"""Name to value, always the same names in the same order. What there is not has a value beyond all others."""
+"""Name to value, always the same names in the same order. A missing value is a number outside the normal range."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MOST_MESSAGES = 60.0
 BURST_SECONDS = 20.0
-FADING = 0.88  # how much less the message before counts in a pair's score
-OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
+FADING = 0.88  # the factor by which each older message counts less in a pair's score
+OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # whom somebody was talking with
 SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
 LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
     last_shares_question last_lines""".split()
@@ -33,7 +34,7 @@ ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
 
 def _named(prefix: str, classes: str) -> Mapping[str, str]:
-    """The feature of each of some classes of words."""
+    """The feature's name for each of these classes of words."""
     return {one: f"{prefix}_{one}" for one in classes.split()}
 
 
@@ -47,7 +48,7 @@ STARTS_TALK = _named(
 
 
 def features(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Features:
-    """The features of a message, whether it is recorded in the conversation already or not."""
+    """The features of a message, whether or not it is already recorded in the conversation."""
     scene = look(message, conversation, bot_user_id)
     return {
         **_of_turns(scene),
@@ -65,7 +66,7 @@ def features(message: MessageRecord, conversation: ChannelConversation, bot_user
 
 
 def feature_names() -> list[str]:
-    """The names in their order."""
+    """The names of the features, in order."""
     nothing = MessageRecord(author="", author_id=0, content="", timestamp=EPOCH, is_bot=False)
     return list(features(nothing, ChannelConversation(0, EPOCH, EPOCH), 1))
 
@@ -82,7 +83,7 @@ def _of_turns(scene: Scene) -> Features:
         "to_author_seconds": scene.seconds(spoken_to),
         "to_author_asks": wording.asks if wording else -1,
         "to_author_words": wording.count if wording else -1,
-        # Whether its words show to whom they go, by name or as a reply.
+        # Whether the bot named the author in the text, or replied to them.
         "to_author_names": author in to_author.ids_in_text or author == to_author.reply_to_author_id
         if to_author
         else -1,
@@ -106,8 +107,8 @@ def _whom(targets: frozenset[int], bot: int) -> float:
 
 
 def _of_talk(scene: Scene) -> Features:
-    """With whom the author has been talking: each pair's score, how far back each of them spoke to the other, and what
-    was said after the bot's last words to the author."""
+    """Whom the author has been talking with: a score for each pair, how far back one spoke to the other, and counts of
+    messages since the bot's last one to the author."""
     author, bot, speakers = scene.author, scene.bot, scene.speakers
     last = {"bot_to_own": NEVER, "own_to_bot": NEVER, "rival_to_own": NEVER, "own_to_rival": NEVER}
     scores: defaultdict[int, float] = defaultdict(float)
@@ -151,7 +152,7 @@ def _of_talk(scene: Scene) -> Features:
 
 
 def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
-    """The bot's pair with the author against the author's pairs with everybody else."""
+    """The score of the bot and the author against those of the author and everybody else."""
     with_bot = scores.get(scene.bot, 0.0)
     with_rivals = [score for who, score in scores.items() if who not in (scene.bot, scene.author)]
     best = max(with_rivals, default=0.0)
@@ -194,7 +195,7 @@ def _of_channel(scene: Scene) -> Features:
 
 
 def _open_question(scene: Scene) -> float:
-    """How far back, within 6 messages, somebody else asked nobody in particular; 0: nobody did."""
+    """How far back, within 6 messages, somebody else asked a question to nobody in particular; 0: nobody did."""
     for ago in range(min(6, len(scene.window))):
         is_open = not scene.targets[ago] and scene.window[ago].wording.asks
         if is_open and scene.speakers[ago] not in (scene.author, scene.bot):
@@ -203,13 +204,13 @@ def _open_question(scene: Scene) -> float:
 
 
 def _of_names(scene: Scene) -> Features:
-    """Whom the message names; the bot's name counts where it is called by it. A mention is never left to the model."""
+    """Whom the message names; the bot's name counts only where it calls the bot. A mention never gets to the model."""
     message, bot = scene.message, scene.bot
     content, wording = message.content.lstrip(), message.wording
     name = scene.engagement.bot_name.casefold()
     is_addressed = is_called = bool(name) and name in message.calls
     if not is_called and frozenset() < _words_of_name(name) <= scene.words:  # a name can be all emoji
-        # "Parley is nice" talks about it, "Parley is it far" and "can you, parley" talk to it.
+        # "Parley is nice" talks about the bot, "Parley is it far" and "can you, parley" talk to it.
         is_called = wording.asks or not wording.cues.isdisjoint(("you", "request"))
     is_mentioned = bot in message.named
     is_first = content.startswith((f"<@{bot}>", f"<@!{bot}>")) if is_mentioned else content.casefold().startswith(name)
@@ -228,7 +229,7 @@ def _words_of_name(name: str) -> frozenset[str]:
 
 
 def _flags(names: Mapping[str, str]) -> Callable[[frozenset[str]], Features]:
-    """Which of these classes occur. Most messages have few, and the same ones: what was told is kept."""
+    """Returns a function: classes of words -> a flag for each feature. Cached, as most messages have the same few."""
     return lru_cache(maxsize=256)(lambda classes: {name: one in classes for one, name in names.items()})
 
 
@@ -253,7 +254,7 @@ def _of_words(wording: Wording) -> Features:
 
 
 def _of_overlap(scene: Scene) -> Features:
-    """Words that the message shares with the bot's, and how many of its rare ones are new."""
+    """Words that the message shares with the bot's, and how many of its rare words are new."""
     words = scene.words
     return {
         "shared_to_author": max((len(words.intersection(m.wording.tokens)) for m in scene.to_author), default=-1),
@@ -264,7 +265,7 @@ def _of_overlap(scene: Scene) -> Features:
 
 
 def _of_answers(scene: Scene) -> Features:
-    """What became of the author's and the room's earlier messages."""
+    """Which of the author's and the room's earlier messages the bot answered."""
     standing, room = scene.standing, scene.room
     trail = standing.trail & (1 << min(standing.said, 8)) - 1
     return {
@@ -283,7 +284,7 @@ def _of_answers(scene: Scene) -> Features:
 
 
 def _of_pattern(scene: Scene) -> Features:
-    """Who spoke, one by one, and how quickly."""
+    """The latest speakers in order, and how quickly they spoke."""
     speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
     now = scene.now.timestamp()
     last = [BOT if speaker == bot else NOBODY if speaker == author else OTHER for speaker in speakers[:5]]
@@ -322,7 +323,7 @@ def _of_phrases(scene: Scene) -> Features:
 
 
 def _of_last_words(scene: Scene) -> Features:
-    """What the bot's last words asked for, and whether this fits as the answer."""
+    """What the bot's last message asked for, and whether this message fits as the answer."""
     latest = scene.latest
     if latest is None:
         return dict.fromkeys(LAST_WORDS, -1)
@@ -347,7 +348,7 @@ def _of_last_words(scene: Scene) -> Features:
 
 
 def _of_people(scene: Scene) -> Features:
-    """What the last other person said, and how this goes with it, beside what the bot said."""
+    """The last message of another person, and how similar this message is to it and to the bot's."""
     latest, place = scene.latest, scene.rival
     rival = scene.window[place] if place >= 0 else None
     asked = next((m for m in scene.window if m.message_id == latest.reply_to_id), None) if latest else None
@@ -371,7 +372,7 @@ def _of_people(scene: Scene) -> Features:
 
 
 def _of_threads(scene: Scene) -> Features:
-    """How the message goes with what the bot is part of, and with the talk that is not the bot's."""
+    """How similar the message is to the thread of talk with the bot, and to the talk without it."""
     is_bots = scene.room.is_bots
     with_bot: set[str] = set()
     without: set[str] = set()
@@ -397,7 +398,7 @@ def _of_threads(scene: Scene) -> Features:
 
 
 def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
-    """How far back somebody else asked what the bot did not answer; -1: nobody did."""
+    """How far back somebody else asked something that the bot did not answer; -1: nobody did."""
     for place, (message, speaker) in enumerate(zip(scene.window, scene.speakers, strict=True)):
         wording = message.wording
         if not is_bots[place] and speaker != scene.author and (wording.asks or not wording.lead.isdisjoint(ASKING)):
@@ -406,8 +407,8 @@ def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
 
 
 def before_it(found: Features) -> str:
-    """Who spoke right before, as a letter: the bot to the author, to another, or the bot earlier to the author, the
-    author, or another person."""
+    """Who spoke right before, as a letter: a: the bot, to the author; b: the bot, to somebody else. Otherwise c: an
+    answer to the bot is due from the author; d: the author spoke; e: another person."""
     if found["to_author_ago"] == 1:
         return "a"
     if found["speaker_1"] == BOT:

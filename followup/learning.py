@@ -1,6 +1,6 @@
-"""What is noted of decisions for the decision log: each one in a conversation, what became of it, and what is to go.
+"""The changes to the decision log: decisions in conversations, their outcomes, edits and removals.
 
-Pure and bounded. Notes carry times in Unix seconds; Learning is told them as aware datetimes.
+Pure and bounded. Changes carry times in Unix seconds; Learning is given aware datetimes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ DISCORD_EPOCH_MS = 1_420_070_400_000
 
 
 class Outcome(StrEnum):
-    """MISSED: it kept silent, and was mentioned within a minute. TAKEN_UP: somebody replied or reacted to its answer.
-
-    The others: it answered, and was not welcome.
+    """The outcome of a decision. MISSED: the bot kept silent, and was mentioned by the author within a minute.
+    TAKEN_UP: somebody replied or reacted to its answer. The others: it answered, and the answer was unwelcome.
     """
 
     MISSED = "missed"
@@ -40,10 +39,10 @@ BUTTED_IN = frozenset({Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A decision within a conversation. conversation: when that began. content: None: not kept.
+    """A decision within a conversation. conversation: its start time. content: the message's text; None: not kept.
 
-    agent and agent_reason: as in an Assignment, empty without one. place: where, in words; empty where that was not
-    noted. The ids grow with time, as Discord's do.
+    agent, agent_reason: as in Assignment; empty: none. place: in words; empty: not noted. Message ids grow with time,
+    as Discord's do.
     """
 
     message_id: int
@@ -67,7 +66,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What became of the decision on a message, and when that showed."""
+    """The outcome of the decision on a message, and when it became known."""
 
     message_id: int
     outcome: Outcome
@@ -76,7 +75,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A message was edited. content: None where none is kept any more: then what was kept earlier goes."""
+    """An edit of a message. content: the new text; None: none is kept, and one kept earlier is dropped."""
 
     message_id: int
     channel_id: int
@@ -86,13 +85,13 @@ class Revision:
 
     @property
     def at(self) -> float:
-        """When it was posted: Discord's ids tell."""
+        """When it was posted, by its Discord id."""
         return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which agent answers a message, and why. agent: empty for the general one. Of several the last stays."""
+    """The agent that answers a message, and why. agent: empty for the general one. A later one replaces it."""
 
     message_id: int
     agent: str
@@ -101,7 +100,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A message that was to be answered was not, and why."""
+    """A message that was not answered after all. reason: why."""
 
     message_id: int
     reason: str
@@ -109,7 +108,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What meets all conditions that are given is to go. through: up to this message id; before: posted before this."""
+    """Removes everything that meets all given conditions. through: the highest message id; before: when posted."""
 
     message_ids: frozenset[int] | None = None
     channel_id: int | None = None
@@ -135,7 +134,7 @@ Change = Addition | Removal
 
 
 class Removals:
-    """Removals that wait to be written. Where there are more than `most`, all goes: better than to keep too much."""
+    """Removals that wait to be written. Beyond `most` they become one of everything: safer than dropping any."""
 
     def __init__(self, most: int = MAX_REMOVALS) -> None:
         self._most = most
@@ -154,7 +153,7 @@ class Removals:
             self._message_ids, self._others = set(), {EVERYTHING: None}
 
     def take(self) -> list[Removal]:
-        """All that waits, which then no longer does."""
+        """Returns all waiting removals, and drops them."""
         taken = list(self._others)
         if self._message_ids:
             taken.append(Removal(frozenset(self._message_ids)))
@@ -163,71 +162,71 @@ class Removals:
 
 
 class Outcomes:
-    """Tells what an event says of an earlier decision: a Mark, even where that has an outcome already or is gone."""
+    """Derives the outcome of an earlier decision from an event, as a Mark, whether or not its row is still kept."""
 
     def __init__(self) -> None:
         self._silences = _Recent(MISSED_SECONDS)  # by channel and author
-        # By channel. One that is declined must not hide what was answered before it.
+        # By channel; several, so that a declined one does not hide the answer before it.
         self._answered = _Recent(TOLD_OFF_SECONDS, of_each=ANSWERED_KEPT)
         self._questions = _Recent(ANSWER_SECONDS)  # by the answer's id
 
     def __len__(self) -> int:
         return len(self._silences) + len(self._answered) + len(self._questions)
 
-    # What is decided and done
+    # What the bot does
 
     def silent(self, channel_id: int, author_id: int, message_id: int, at: float) -> None:
-        """By its own choice the bot does not answer a message in a conversation."""
+        """Notes that the bot chose not to answer a message in a conversation."""
         self._silences.put((channel_id, author_id), message_id, at)
 
     def answering(self, channel_id: int, message_id: int, at: float) -> None:
-        """The bot answers a message."""
+        """Notes that the bot answers a message."""
         self._answered.put(channel_id, message_id, at)
 
     def unanswered(self, channel_id: int, message_id: int) -> None:
-        """The bot does not answer a message after all."""
+        """Notes that the bot does not answer a message after all."""
         self._answered.drop(channel_id, message_id)
 
     def posted(self, answer_id: int, question_id: int, at: float) -> None:
-        """A message of the bot's stands in the channel."""
+        """Notes that the bot posted a message."""
         self._questions.put(answer_id, question_id, at)
 
     def retracted(self, answer_id: int) -> None:
-        """The bot is about to delete a message of its own."""
+        """Notes that the bot is about to delete its own message, so that this does not count as somebody's deletion."""
         self._questions.drop(answer_id)
 
     # What people do
 
     def addressed(self, channel_id: int, author_id: int, at: float) -> Mark | None:
-        """Somebody mentions the bot or replies to it."""
+        """Somebody mentioned the bot or replied to it."""
         return self._silences.mark((channel_id, author_id), Outcome.MISSED, at)
 
     def told_off(self, channel_id: int, at: float) -> Mark | None:
-        """Somebody tells the bot to keep out."""
+        """Somebody told the bot to keep out."""
         return self._answered.mark(channel_id, Outcome.TOLD_OFF, at)
 
     def deleted(self, message_id: int, at: float) -> Mark | None:
-        """Any message is deleted."""
+        """A message was deleted, the bot's or anybody's."""
         return self._questions.mark(message_id, Outcome.DELETED, at)
 
     def taken_up(self, message_id: int, at: float) -> Mark | None:
-        """Somebody replies to any message, or reacts to it with anything but a thumbs down."""
+        """Somebody replied to any message, or reacted to it with anything but a thumbs down."""
         return self._questions.mark(message_id, Outcome.TAKEN_UP, at)
 
     def disliked(self, message_id: int, at: float) -> Mark | None:
-        """Somebody puts a thumbs down under any message."""
+        """Somebody reacted to any message with a thumbs down."""
         return self._questions.mark(message_id, Outcome.DISLIKED, at)
 
     def sweep(self, now: float) -> None:
-        """Drops what can no longer matter."""
+        """Drops expired notes."""
         for recent in (self._silences, self._answered, self._questions):
             recent.sweep(now)
 
 
 class _Recent:
-    """The newest messages for each key, for so many seconds. Where there are too many, the oldest make room.
+    """The newest messages for each key, for so many seconds. Where there are too many keys, the oldest is dropped.
 
-    of_each: how many for each key; all but the newest only count once that is dropped.
+    of_each: how many messages are kept for each key; an older one counts only once the newer ones are dropped.
     """
 
     def __init__(self, seconds: float, *, of_each: int = 1) -> None:
@@ -239,20 +238,20 @@ class _Recent:
         return len(self._items)
 
     def put(self, key: Hashable, message_id: int, at: float) -> None:
-        # The judge can have decided on an older message after the newer one was.
+        # The judge may decide on an older message after a newer one.
         self._items[key] = tuple(sorted({*self._items.pop(key, ()), (at, message_id)})[-self._of_each :])
         if len(self._items) > MAX_KEPT:
             del self._items[next(iter(self._items))]
 
     def mark(self, key: Hashable, outcome: Outcome, at: float) -> Mark | None:
-        """The outcome of the key's newest message; None where there is none from the last seconds."""
+        """The Mark for the key's newest message; None where there is none, or it is too old."""
         if key not in self._items:
             return None
         since, message_id = self._items[key][-1]
         return Mark(message_id, outcome, at) if 0 <= at - since <= self._seconds else None
 
     def drop(self, key: Hashable, message_id: int | None = None) -> None:
-        """Without an id, all of the key."""
+        """Drops a message of the key; message_id: None: all of them."""
         if left := tuple(item for item in self._items.pop(key, ()) if message_id not in (None, item[1])):
             self._items[key] = left
 
@@ -261,7 +260,7 @@ class _Recent:
 
 
 class Learning:
-    """Feeds the decision log. log: takes a change. keeps_content: whether the text of messages goes with it."""
+    """Feeds the decision log. log: accepts a change. keeps_content: whether the text of messages is logged."""
 
     def __init__(self, log: Callable[[Change], None], *, keeps_content: bool) -> None:
         self.outcomes = Outcomes()
@@ -279,7 +278,7 @@ class Learning:
         is_judgement: bool,
         place: str = "",
     ) -> None:
-        """A decision was taken. is_explicit: on a mention or reply; is_judgement: a silence says: not meant for us."""
+        """Logs a decision. is_explicit: on a mention or reply; is_judgement: a silence means: not meant for the bot."""
         channel_id, at = conversation.channel_id, message.timestamp.timestamp()
         if message.reply_to_id and decision.reason not in (Reason.TOLD_OFF, Reason.STOP):
             self._mark(self.outcomes.taken_up(message.reply_to_id, at))
@@ -289,7 +288,7 @@ class Learning:
             self.outcomes.answering(channel_id, message.message_id, at)
         elif is_judgement:
             self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
-        current = conversation.find(message.message_id) or message  # it can have been edited while the judge thought
+        current = conversation.find(message.message_id) or message  # it may have been edited while the judge ran
         entry = Entry(
             message_id=message.message_id,
             channel_id=channel_id,
@@ -309,7 +308,7 @@ class Learning:
         self._log(entry)
 
     def silent(self, message: MessageRecord, channel_id: int, reason: str, *, is_judgement: bool) -> None:
-        """A message that was to be answered was not, after all. is_judgement: as it was not meant for us."""
+        """Logs that a message is not answered after all. is_judgement: since it was not meant for the bot."""
         self.outcomes.unanswered(channel_id, message.message_id)
         if is_judgement:
             at = message.timestamp.timestamp()
@@ -317,7 +316,7 @@ class Learning:
         self._log(Silence(message.message_id, reason))
 
     def assigned(self, message_ids: Collection[int], agent: str, reason: str) -> None:
-        """An agent was chosen to answer these. agent: empty for the general one; where there is one only, none is."""
+        """Logs the agent chosen to answer these messages, where there are several. agent: empty for the general one."""
         for message_id in message_ids:
             self._log(Assignment(message_id, agent, reason))
 
@@ -325,32 +324,32 @@ class Learning:
         self._mark(self.outcomes.told_off(channel_id, at.timestamp()))
 
     def reacted(self, message_id: int, at: datetime) -> None:
-        """Somebody put anything but a thumbs down under any message."""
+        """Somebody reacted to any message with anything but a thumbs down."""
         self._mark(self.outcomes.taken_up(message_id, at.timestamp()))
 
     def disliked(self, message_id: int, at: datetime) -> Mark | None:
-        """Returns what that says of an answer of the bot's, if it was one."""
+        """Somebody reacted to any message with a thumbs down. Returns the Mark, if it was an answer of the bot's."""
         return self._mark(self.outcomes.disliked(message_id, at.timestamp()))
 
     def revised(self, message_id: int, channel_id: int, author_id: int, content: str, guild_id: int = 0) -> None:
         self._log(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
 
     def deleted(self, message_ids: Collection[int], at: datetime) -> list[Mark]:
-        """Returns what that says of answers of the bot's, if some were among them."""
+        """Messages were deleted. Returns the Marks of those that were answers of the bot's."""
         self._log(Removal(frozenset(message_ids)))
         marks = (self._mark(self.outcomes.deleted(message_id, at.timestamp())) for message_id in message_ids)
         return [mark for mark in marks if mark]
 
     def forgotten(self, channel_id: int | None, author_id: int | None, through: int) -> None:
-        """What was said up to this message id goes: in a channel (None: everywhere), by a person (None: anybody)."""
+        """Removes entries up to this message id: in a channel (None: in all), of a person (None: of everybody)."""
         self._log(Removal(channel_id=channel_id, author_id=author_id, through=through))
 
     def guild_forgotten(self, guild_id: int, through: int) -> None:
-        """What was said in a guild up to this message id goes."""
+        """Removes a guild's entries up to this message id."""
         self._log(Removal(guild_id=guild_id, through=through))
 
     def expire(self, before: datetime) -> None:
-        """What was said before goes."""
+        """Removes entries of messages posted before this."""
         self._log(Removal(before=before.timestamp()))
 
     def _mark(self, mark: Mark | None) -> Mark | None:

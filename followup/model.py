@@ -1,8 +1,8 @@
 """The trained model of two questions: was this said to me, and would an attentive person in my place answer it?
 
-Both were learnt from IRC and from rooms as on Discord; the decision is by both. The file is JSON: a head that says
-what it was trained on, the features it expects in their order, the operating points, the calibrations, and for each
-question the weights of the message's own words and the trees. evals/train.py writes it.
+Both were trained on IRC and on rooms as on Discord, and both count in the decision. The file is JSON, written by
+evals/train.py: what it was trained on, the expected features in order, the operating points, the calibrations, and for
+each question the trees, and the weights of the message's own words.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from state.message import MessageRecord
 
 MODEL_FILE = Path(__file__).with_name("model.json")
 FORMAT = 3
-LEVELS = 6  # of a tree
+LEVELS = 6  # of each tree
 LEAVES = 1 << LEVELS
-WORDS = "words_score"  # the feature that the weights of the words give
+WORDS = "words_score"  # the feature that is computed by the weights of the words
 
-MAX_FIELD = 80  # characters of a field's name that are told
+MAX_FIELD = 80  # characters of a field's name in an error
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Floats = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ class Eagerness(StrEnum):
 
 
 class Question(StrEnum):
-    """What is estimated. SAID: whether it was said to the bot; WANTS: whether it wants the bot's answer."""
+    """The two estimates. SAID: whether it was said to the bot; WANTS: whether it wants the bot's answer."""
 
     SAID = "said"
     WANTS = "wants"
@@ -61,12 +61,12 @@ class ModelFileError(ValueError):
 
 
 class Forest(BaseModel):
-    """Trees that ask the same question of a message on each level, LEVELS of them (oblivious trees, as CatBoost grows
-    them): which of a tree's leaves a message comes to is a number of LEVELS bits, and all trees are walked at once.
+    """Oblivious trees, as CatBoost grows them: all nodes of a level make the same test. A message's leaf in a tree thus
+    is a number of LEVELS bits, and all trees are evaluated at once.
 
-    feature, threshold: tree by tree, level by level; a bit is set where the feature lies above the threshold, the first
-    level's is the lowest. leaves: what each leaf adds, float32; weights: the share of what was trained on
-    that came to each, float16; both little-endian, as base64 of zlib.
+    feature, threshold: of each tree and level; the bit is 1 where the feature is above the threshold; the first level's
+    bit is the lowest. leaves: the value of each leaf, float32; weights: the share of the training data in each leaf,
+    float16; both little-endian, as base64 of zlib.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,8 +78,8 @@ class Forest(BaseModel):
 
 
 class Estimator(BaseModel):
-    """What answers one question. words: the weights of hashed words, 1 byte each, as base64 of zlib; scale: of one
-    step of theirs; bias: what they start from."""
+    """The estimator of one question. words: weights of the hashed words, 1 byte each, as base64 of zlib; scale: the
+    weight of 1 in these; bias: added to the sum of the weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,7 +90,7 @@ class Estimator(BaseModel):
 
 
 class Calibration(BaseModel):
-    """How the sums of both questions become a probability: the logistic function of their weighted sum and a bias."""
+    """Turns the sums of both questions into a probability: the logistic function of their weighted sum and a bias."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -99,13 +99,13 @@ class Calibration(BaseModel):
     bias: FiniteFloat
 
     def probability(self, said: float, wants: float) -> float:
-        # The logistic function, written so that no sum is too large for it.
+        # The logistic function, in a form that cannot overflow.
         return (1 + math.tanh((self.said * said + self.wants * wants + self.bias) / 2)) / 2
 
 
 class ModelFile(BaseModel):
-    """The file. said: whether it was said to the bot, answer: whether the bot answers. certain: from this probability
-    on an agent that may decline is not asked whether it wants to. digest: of all the rest.
+    """The model file. said: calibration of whether a message was said to the bot; answer: of whether the bot answers.
+    certain: from this probability on the agent must not decline. digest: of everything else in the file.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -127,8 +127,8 @@ class ModelFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. moved: by how
-    much each aspect of evidence.py raised it; features: of the message."""
+    """The model's estimate of a message. probability: that the bot is to answer; said: that it was said to the bot;
+    both calibrated. moved: how much each Aspect raised it, in log odds; features: of the message."""
 
     probability: float
     said: float
@@ -137,19 +137,19 @@ class Estimate:
 
     @property
     def names_others(self) -> bool:
-        """Whether the message names a person other than the bot, be it without a mention."""
+        """Whether the message names a person other than the bot, with or without a mention."""
         return self.features["names_others"] > 0
 
     def in_words(self) -> tuple[str, str]:
-        """What raised it most, and what lowered it."""
+        """What raised the estimate most, and what lowered it most."""
         return in_words(self.moved, self.features)
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees of both questions. feature, threshold: of each test that any of them makes; tests: of each tree's
-    levels, filled up to 8; first_leaves: each tree's first; ones: one for each. sums: (leaves, 2 + aspects): what a
-    leaf adds to each question, and how far each aspect moved both."""
+    """The trees of both questions. feature, threshold: of each different test; tests: indexes of each tree's tests by
+    level, padded to 8; first_leaves: index of each tree's first leaf; ones: a 1 for each tree. sums: (leaves, 2 +
+    aspects): the value of a leaf for each question, and each aspect's contribution to the decision."""
 
     feature: Places
     threshold: Floats
@@ -159,18 +159,18 @@ class Trees:
     sums: npt.NDArray[np.float32]
 
     def sum(self, values: Floats) -> list[float]:
-        """What the leaves that these values of the features lead to add up to."""
+        """The sum over the leaves for these values of the features."""
         above = values.take(self.feature, mode="clip") > self.threshold
-        # A byte for each tree: the number of the leaf.
+        # One byte for each tree: the number of its leaf.
         numbers = np.packbits(above.take(self.tests, mode="clip"), bitorder="little")
-        # Quicker than sum(axis=0), as is "clip" than to look whether each place is there.
+        # The product is faster than sum(axis=0), and "clip" faster than checking each index.
         total: list[float] = (self.ones @ self.sums.take(numbers + self.first_leaves, axis=0, mode="clip")).tolist()
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class FollowupModel:
-    """words: (places, questions): weights of the hashed words; biases: what they start from."""
+    """A model in memory. words: (places, questions): weights of the hashed words; biases: added to their sums."""
 
     about: Mapping[str, Any]
     thresholds: Mapping[Eagerness, float]
@@ -182,14 +182,14 @@ class FollowupModel:
     answer: Calibration
 
     def estimate(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Estimate:
-        """The estimate of a message, whether it is recorded in the conversation already or not."""
+        """The estimate of a message, whether or not it is already recorded in the conversation."""
         found = features(message, conversation, bot_user_id)
         values = np.array([*found.values(), *self.scores_of_words(message, found)], dtype=np.float64)
         said, wants, *moved = self.trees.sum(values)
         return Estimate(self.answer.probability(said, wants), self.said.probability(said, wants), moved, found)
 
     def scores_of_words(self, message: MessageRecord, found: Features) -> list[float]:
-        """What the message's own words say of each question."""
+        """The sum of the weights of the message's own words, for each question."""
         places: list[int] = []
         starts, weights = [], []
         for members, weight in groups(message.wording, message.content, before_it(found)):
@@ -199,7 +199,7 @@ class FollowupModel:
                 places += members
         sums = np.add.reduceat(
             self.words.take(places, axis=0, mode="clip"), starts
-        ).tolist()  # there is one place at least
+        ).tolist()  # there is always at least one place
         said, wants = self.biases
         for weight, (of_said, of_wants) in zip(weights, sums, strict=True):
             said += weight * of_said
@@ -226,7 +226,7 @@ def load_model(path: Path = MODEL_FILE) -> FollowupModel:
 
 
 def build(file: ModelFile, name: str = "the model") -> FollowupModel:
-    """The model of a file. Raises ModelFileError where that is damaged or of other features."""
+    """Builds the model of a file. Raises ModelFileError where it is damaged or of other features."""
     if file.digest != file.digest_of_rest():
         raise ModelFileError(f"{name} is damaged: its digest is not that of its content.")
     if file.thresholds.keys() != set(Eagerness) or file.estimators.keys() != set(Question):
@@ -257,22 +257,22 @@ def build(file: ModelFile, name: str = "the model") -> FollowupModel:
 
 
 def packed(values: npt.NDArray[Any]) -> str:
-    """An array as the file has it."""
+    """An array as it is written in the file."""
     return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
 
 
 def steps_of(weights: Floats) -> tuple[npt.NDArray[np.int8], float]:
-    """Weights of hashed words in steps, and what a step comes to."""
+    """Weights of hashed words as whole numbers from -127 to 127, and the scale: the weight of 1."""
     scale = float(np.abs(weights).max()) / 127 or 1.0
     return np.round(weights / scale).astype(np.int8), scale
 
 
 def _unpacked(text: str, dtype: str, count: int, what: str) -> npt.NDArray[Any]:
-    """Raises ModelFileError where it is not an array of so many finite numbers. what: it is, for people."""
+    """Reads an array of `count` finite numbers. Raises ModelFileError for anything else. what: its name in errors."""
     size = count * np.dtype(dtype).itemsize
     unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(base64.b64decode(text), size + 1)  # there may be gigabytes more
+        raw = unpacker.decompress(base64.b64decode(text), size + 1)  # limited, as it could unpack to gigabytes
     except (ValueError, zlib.error):
         raise ModelFileError(f"{what} cannot be read.") from None
     if len(raw) <= size and not unpacker.eof:
@@ -286,13 +286,13 @@ def _unpacked(text: str, dtype: str, count: int, what: str) -> npt.NDArray[Any]:
 
 
 def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequence[str], name: str) -> Trees:
-    """shares: how much each question counts in the decision, and so in what moved it. Raises ModelFileError."""
+    """Builds the trees of both questions. shares: each question's weight in the decision. Raises ModelFileError."""
     features, sums = [], []
     for number, (estimator, share) in enumerate(zip(estimators, shares, strict=True)):
         forest = estimator.trees
         if len(forest.feature) % LEVELS or len(forest.threshold) != len(forest.feature):
             raise ModelFileError(f"{name} is damaged: its trees have not {LEVELS} levels each.")
-        if min(forest.feature) < 0 or max(forest.feature) > len(names):  # the last is that of the words
+        if min(forest.feature) < 0 or max(forest.feature) > len(names):  # len(names) stands for the words' score
             raise ModelFileError(f"{name} is damaged: a tree asks for a feature there is not.")
         feature = np.array(forest.feature, dtype=np.intp)
         count = len(feature) // LEVELS
@@ -310,7 +310,7 @@ def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequ
     every = np.concatenate(sums).astype(np.float32)
     thresholds = np.concatenate([estimator.trees.threshold for estimator in estimators])
     pairs = list(zip(_filled(np.concatenate(features), 0), _filled(thresholds, math.inf), strict=True))
-    made = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}  # most by several trees
+    made = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}  # each test once: trees share most of them
     return Trees(
         feature=np.array([feature for feature, _ in made], dtype=np.intp),
         threshold=np.array([threshold for _, threshold in made]),
@@ -322,18 +322,18 @@ def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequ
 
 
 def _filled(of_trees: npt.NDArray[Any], filling: float) -> list[float]:
-    """What stands at the levels of each tree, with this at two levels more."""
+    """The values at each tree's levels, padded with this to 8 levels."""
     filled = np.pad(of_trees.reshape(-1, LEVELS), ((0, 0), (0, 8 - LEVELS)), constant_values=filling)
     return list(filled.ravel().tolist())
 
 
 def _moved(leaves: Floats, weights: Floats, aspects: Places) -> Floats:
-    """(trees, leaves, aspects): how far each aspect moved the sum on the way to each leaf.
+    """(trees, leaves, aspects): how much each aspect changed the sum on the way to each leaf.
 
-    What the sum would be if a tree ended above a level is the mean of the leaves below, as much came to each."""
+    At a level the sum is the mean of the leaves below, weighted by how much training data came to each."""
     count = len(leaves)
     moved = np.zeros((count, LEAVES, len(Aspect)))
-    weights = weights.astype(float) + 1e-6  # a level that nothing came to has a mean, too
+    weights = weights.astype(float) + 1e-6  # so that a branch without training data has a mean, too
     place = np.arange(LEAVES)
     before = np.zeros((count, LEAVES))
     for level in range(LEVELS + 1):

@@ -1,4 +1,4 @@
-"""Unprompted answers are answers on probation: what came of those that the bot gave without being called."""
+"""Unprompted answers on probation: how people responded to answers that the bot gave without being called."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from state.message import MessageRecord
 from understanding.acknowledgements import bare_acknowledgement
 
 REACH = 12  # messages back
-PASSED_OVER = 3  # messages of people after which nobody will take it up any more
-KEPT = 40  # messages that are read again without an answer
+PASSED_OVER = 3  # messages of people after an answer, by which it counts as ignored
+KEPT = 40  # latest messages of which without() makes a conversation
 
 
 def pending(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> list[MessageRecord]:
-    """The bot's newest unprompted answers that nobody has taken up yet, the newest first, up to one that was."""
+    """The bot's unprompted answers since its last answer that was prompted, or got a response; newest first."""
     found: list[MessageRecord] = []
     later: list[MessageRecord] = []
     answered: set[int | None] = set()
@@ -23,7 +23,7 @@ def pending(message: MessageRecord, conversation: ChannelConversation, bot_user_
             later.append(earlier)
             continue
         question = None if earlier.reply_to_id is None else conversation.find(earlier.reply_to_id)
-        # Of a question that is not known any more nobody can say whether it called the bot.
+        # Without the question nobody can tell whether it called the bot.
         if question is None or question.calls_bot or bot_user_id in question.addressed:
             break
         if any(bot_user_id in m.addressed or _goes_along(m, earlier, answered) for m in later):
@@ -34,7 +34,7 @@ def pending(message: MessageRecord, conversation: ChannelConversation, bot_user_
 
 
 def _goes_along(message: MessageRecord, answer: MessageRecord, answered: set[int | None]) -> bool:
-    """Whether whom the answer was to goes on in this message and is answered, or thanks or laughs."""
+    """Whether the message is of the answer's addressee, and was answered too, or is a thanks, a laugh or the like."""
     if message.author_id not in answer.addressees:
         return False
     return message.message_id in answered or bare_acknowledgement(message.text) is not None
@@ -43,10 +43,10 @@ def _goes_along(message: MessageRecord, answer: MessageRecord, answered: set[int
 def passed_over(
     answers: Sequence[MessageRecord], message: MessageRecord, conversation: ChannelConversation
 ) -> list[MessageRecord]:
-    """Those of them behind which whom it was to has spoken of other things, or several others have."""
+    """Those of these answers that were ignored: afterwards their addressee, or several people, said other things."""
     people = [m for m in conversation.before(message, REACH) if not m.is_bot]
     found = []
-    for answer in {answer.reply_to_id: answer for answer in answers}.values():  # of several parts one counts
+    for answer in {answer.reply_to_id: answer for answer in answers}.values():  # an answer in parts counts once
         later = [m for m in people if m.message_id > answer.message_id]
         if len(later) >= PASSED_OVER or any(m.author_id in answer.addressees for m in later):
             found.append(answer)
@@ -54,9 +54,9 @@ def passed_over(
 
 
 def without(answers: Sequence[MessageRecord], conversation: ChannelConversation) -> ChannelConversation:
-    """The latest messages of the conversation as if neither these answers nor what they answer had been said.
+    """A conversation of the latest messages without these answers and their questions.
 
-    A question that stood there without its answer would look as if the bot had left it alone.
+    A question left without its answer would look as if the bot had ignored it.
     """
     gone = {answer.message_id for answer in answers} | {answer.reply_to_id for answer in answers}
     messages = [m for m in conversation.messages[-KEPT:] if m.message_id not in gone]

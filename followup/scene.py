@@ -1,8 +1,8 @@
-"""A message and what came before it, walked through once: who spoke, to whom, and what the bot took part in.
+"""The scene of a message: the messages before it, who spoke to whom, and which of them the bot took part in.
 
 Everything comes from the channel's conversation: the last 12 messages, the bot's last 3 and the author's last 2 (300
-messages back at most), and the engagement. What a text alone tells is read once for each message
-(understanding/wording.py), and so is whom it names (understanding/names.py).
+messages back at most), and the engagement. Each message's wording (understanding/wording.py) and the people it names
+(understanding/names.py) are read only once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MOST_SECONDS = 1_800.0
 
 
 class Room(NamedTuple):
-    """What the bot answered in the window.
+    """The bot's part in the window.
 
-    answered: how many of the last 6 messages of people; since: how many it left alone since the newest of those.
-    taken_up: whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none). alone:
-    how many messages of people stand behind its last words. is_bots: of each message, whether the bot said it or
-    answered it, or it was said to the bot by mention.
+    answered: how many of people's last 6 messages it answered; since: how many people's messages came after the newest
+    answered one. taken_up: what the addressee of its last message did since: 2: called it, 1: spoke, 0: nothing; -1:
+    it said nothing. alone: people's messages after its last one. is_bots: for each message, whether the bot said or
+    answered it, or it names the bot.
     """
 
     answered: int
@@ -45,12 +45,14 @@ class Room(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A message and what came before it. Window, speakers and targets go backwards: the newest comes first.
+    """A message and the messages before it. Window, speakers and targets are newest first.
 
-    run: how many messages the author said right before; rival: the place in the window of the newest message of
-    another person, -1: there is none. words, rare and grams: the message's own, as sets. shared: the runs of letters
-    that the message has in common with each message of the window, by that one's identity; shared_rare: the rare words,
-    in the window's order.
+    targets: whom each message of the window names. run: how many messages the author posted right before; rival: index
+    in the window of the newest message of another person, -1: none. others: people the message names, without the bot.
+    latest: the bot's last message. to_author: the bot's last messages to the author. people: (index among the words,
+    user id) of people it names without a mention. words, rare, grams: the message's words, rare words and runs of
+    letters. shared: the runs of letters in common with each message of the window, by that message's id(); shared_rare:
+    the rare words in common, in the window's order.
     """
 
     message: MessageRecord
@@ -83,7 +85,7 @@ class Scene(NamedTuple):
         return min((self.now - mark.at).total_seconds(), MOST_SECONDS) if mark else NEVER_SECONDS
 
     def alike(self, past: MessageRecord | None) -> float:
-        """The share of the message's runs of letters that another has too."""
+        """The share of the message's runs of letters that an earlier message has too; -1: there is none."""
         grams = self.grams
         if past is None or not grams:
             return -1
@@ -133,7 +135,7 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
 
 
 def _newest_by(author_id: int, count: int, earlier: Sequence[MessageRecord]) -> list[MessageRecord]:
-    """So many messages of one author, the newest first."""
+    """The newest `count` messages of one author, newest first."""
     return list(islice((past for past in reversed(earlier) if past.author_id == author_id), count))
 
 
@@ -168,7 +170,7 @@ def _room(
 
 
 def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
-    """Whom the author spoke to last, or who last spoke to them, as `partner` has it; None: nobody, or the bot."""
+    """The other person of the author's last exchange, as in the feature `partner`; None: nobody, or the bot."""
     for past in reversed(conversation.before(message, WINDOW)):
         targets = conversation.named.get(past.message_id, NONE)
         if past.author_id == message.author_id and targets:

@@ -1,7 +1,7 @@
-"""The message's own words, as places in a table of weights: hashed words, pairs, beginnings, ends and runs of letters.
+"""Text features: the message's words, pairs, beginning, end and runs of letters, hashed to places in a weight table.
 
-Where the bot, the author or somebody else spoke right before, the same words mean different things: they are hashed a
-second time together with that. No text can be read back from the table.
+The same words mean different things depending on who spoke right before, so they are hashed a second time together with
+that. No text can be read back from the table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MASK = SIZE - 1
 MAX_WORDS = 40
 MAX_BYTES = 100
 RUNS = (3, 4)  # bytes
-WEIGHT = 2.0  # of each group, shared by its members
+WEIGHT = 2.0  # of each group, divided by the root of its size
 
 Group = tuple[list[int], float]
-"""Places in the table, each once, and what each of them counts."""
+"""Places in the table, each once, and the weight of each of them."""
 
 
 def groups(wording: Wording, content: str, before: str) -> Iterator[Group]:
-    """What a message consists of. before: who spoke right before, a letter."""
+    """The groups of a message's pieces. before: who spoke right before, as a letter of before_it()."""
     words = [word.encode() for word in wording.tokens[:MAX_WORDS]]
     marks = [mark.encode() for mark in "?!" if mark in content]
     count = b"n %d" % min(len(words), 8)
@@ -43,14 +43,14 @@ def groups(wording: Wording, content: str, before: str) -> Iterator[Group]:
 
 
 def _group(pieces: Iterable[bytes], start: int = 0) -> Group:
-    """start: the checksum of what stands before each piece."""
+    """The group of these pieces. start: the checksum of a prefix of each piece."""
     places = {crc32(piece, start) & MASK for piece in pieces}
     return list(places), WEIGHT / sqrt(len(places) or 1)
 
 
 def _checksums_of(run: int) -> Sequence[npt.NDArray[np.intp]]:
-    """What each value of each byte of a run adds to the run's place: CRC-32 is linear, the place is their sum by
-    exclusive or."""
+    """Tables to compute a run's place byte by byte: CRC-32 is linear, so the place is the exclusive or of a value for
+    each of its bytes."""
     zeros = crc32(bytes(run), run)
     alone = [
         [crc32(bytes(place) + bytes((code,)) + bytes(run - place - 1), run) for code in range(256)]
@@ -61,11 +61,11 @@ def _checksums_of(run: int) -> Sequence[npt.NDArray[np.intp]]:
 
 
 CHECKSUMS = np.stack([table for run in RUNS for table in _checksums_of(run)], axis=1)
-"""By the value of a byte: what it adds in each place of each run."""
+"""By a byte's value: its contribution at each position of each run."""
 
 
 def _runs(text: bytes) -> Group:
-    """All runs at once: one by one they take twice as long in a text of 100 bytes."""
+    """The group of all runs of a text, computed at once: one by one takes twice as long for 100 bytes."""
     added, places = iter(CHECKSUMS.take(np.frombuffer(text, np.uint8), axis=0, mode="clip").T), set[int]()
     for run in RUNS:
         count = max(len(text) - run + 1, 0)
