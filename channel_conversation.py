@@ -36,7 +36,7 @@ from state.optout import without_label, without_quote
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
-LONG_ANSWERS = 4  # so many answers make a conversation a longer one
+LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
 MAX_REMOTE = 2_000  # message ids remembered as a remote agent's questions and answers
 MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
@@ -149,8 +149,8 @@ class ChannelConversation:
             self.engagement = self.engagement.after(told_whom, called)
 
     def _forget_wordings(self) -> None:
-        """Frees the cached wording of a message that is no longer one of the newest. It stays twice as long, but for
-        its runs of letters, until the author speaks again: a decision reads what the author said before."""
+        """Frees the cached wording of the message that leaves the newest. Where its author has not spoken since, all
+        but its runs of letters stays twice as long, since a decision reads what the author said before."""
         leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
         leaving.forget_wording(whole=any(m.author_id == leaving.author_id for m in newest))
         older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)

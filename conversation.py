@@ -163,7 +163,7 @@ class ConversationManager:
         self.forget_messages(channel_id, [message_id])
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
-        """Drops all that one person said in the channel."""
+        """Drops everything one person said in the channel."""
         self._drop_left(channel_id, lambda _, who: who in (author_id, UNKNOWN))
         self._change(channel_id, lambda conversation: conversation.forget(author_id))
 
@@ -195,7 +195,7 @@ class ConversationManager:
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
-        """Allows unprompted answers in the channel's conversation again, or stops them. unwelcome: why they stop."""
+        """Follows the channel's conversation again, or, with `unwelcome`, stops following it for this reason."""
         conversation = self._conversations.get(channel_id)
         if conversation is not None and conversation.unwelcome is not unwelcome:
             conversation.unwelcome = unwelcome
@@ -298,7 +298,7 @@ class ConversationManager:
         return left if left and left.states and abs(self._clock() - left.at) <= self._agent_state else None
 
     def restore_left(self, channel_id: int, left: LeftStates) -> None:
-        """Takes back what left_states() gave."""
+        """Restores what left_states() gave."""
         self._left[channel_id] = left
 
     def told_before(self, channel_id: int) -> Collection[int]:

@@ -117,7 +117,7 @@ class Counts(Observer):
         self.has_changed = False  # by more than decisions, since this_hour() was last called
         self.has_turned = False  # an hour has ended since before() was last called
 
-    # What is read
+    # Reading
 
     def today(self, guild_id: int | None = None) -> Tally:
         """Today's counts (UTC). guild_id: a server; 0: direct messages; None: everything."""
@@ -139,7 +139,7 @@ class Counts(Observer):
         hours = [self._hour - back * HOUR for back in range(min(count, HOURS_KEPT) - 1, -1, -1)]
         return [(hour, Tally(self._hours.get(hour, {}).get(key, {}))) for hour in hours]
 
-    # What is told
+    # Events
 
     def decided(self, entry: LoggedDecision) -> None:
         decision = entry.decision
@@ -210,7 +210,7 @@ class Counts(Observer):
         }
         self._hours = {each: kept for each, kept in self._hours.items() if hour - HOURS_KEPT * HOUR < each <= hour}
 
-    # Kept
+    # Storing
 
     def this_hour(self) -> Callable[[], bytes]:
         """The current hour's counts, copied now; the returned function encodes them as JSON."""

@@ -97,7 +97,7 @@ class RunningBot(ShardedClient):
     def shown(self) -> Shown:
         return self.parts.shown
 
-    # Its life
+    # Start, shards and shutdown
 
     async def setup_hook(self) -> None:
         self._shards.count = await self.ask_count()

@@ -319,7 +319,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
-    """The entries of a file of an earlier version. What it does not say yet is left at its default."""
+    """The entries of a file of an earlier version; fields that it lacks have their defaults."""
     columns = [column for column in COLUMNS if column not in LATER and (version > 1 or column not in ADDED)]
     select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
     rows = connection.execute(select).fetchall() if version else []

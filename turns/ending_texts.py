@@ -13,7 +13,7 @@ from turns.turn import Cancel, Turn, with_note
 
 NOT_ALLOWED = "🔇"
 
-# A mini-app's failure brings its own.
+# A mini-app's failure has its own text.
 OVER_BUDGET = "My budget is spent. Please ask me again once it is renewed."
 MANAGERS = "For those who manage this server: "
 WHOSE = {
@@ -37,7 +37,7 @@ SENTENCES = {
     FailureKind.TURN_CAP: "That takes more than I may use for one answer. Please ask me for less at once.",
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
-# Of an agent beside the general one.
+# For remote agents.
 REMOTE_SENTENCES = {
     FailureKind.BUSY: "It is overloaded. Please ask again in a moment.",
     FailureKind.NO_CREDIT: "Its quota or credit is used up. Whoever runs me finds the reason in my log.",
@@ -75,7 +75,7 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
     answer already.
     """
     if isinstance(outcome, Declined):
-        why = " ".join(outcome.why.split())[:MAX_WHY].encode(errors="replace").decode()  # without half characters
+        why = " ".join(outcome.why.split())[:MAX_WHY].encode(errors="replace").decode()  # without lone surrogates
         return Decision(False, Reason.DECLINED, evidence=why)
     if outcome is Cancel.STOPPED and turn.ends_silently:
         return SILENCES[outcome]

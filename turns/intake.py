@@ -106,7 +106,7 @@ class Intake:
         is_again: bool = False,
     ) -> Meaning:
         me = self._discord.bot()[1]
-        is_for_others = self._states.is_awaiting(channel_id) and (  # or nothing depends on it
+        is_for_others = self._states.is_awaiting(channel_id) and (  # else it makes no difference
             addresses_others(message, me) or (conversation is not None and names_others(message, conversation, me))
         )
         return self._states.process_message(

@@ -318,7 +318,7 @@ class Records:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 
     def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:
-        """A mini-app wants to come back to what it did for a question."""
+        """Notes that a mini-app wants to return later to what it did for a question."""
         message = question.message
         if self._consent.is_opted_out(message.author_id):
             return
