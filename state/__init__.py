@@ -1,4 +1,4 @@
-"""What a channel or person is in. Pure and synchronous but for the sessions' files; told the time."""
+"""The state of channels and people. Pure and synchronous except for the sessions' files; the time is an argument."""
 
 from state.agent_state import GPAState, UMSState
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget

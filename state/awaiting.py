@@ -1,8 +1,9 @@
-"""What we wait for in each channel, and where a message goes: the document "Conversation State Manager".
+"""Open prompts and soft context of each channel, and where a message is routed: the document "Conversation State
+Manager".
 
 Three priorities: an open prompt that the message resolves, then soft context that is attached, then an incomplete query
-that is completed. A prompt belongs to one channel and one user, or, opened so, to anyone in the channel. Its one
-deadline is extended while its user is at it, up to a bound.
+that is completed. A prompt belongs to one channel and to one user, or, if opened so, to anyone in the channel. Its
+deadline is extended while its user is typing or talking, up to a bound.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class RouteTarget(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question of ours that awaits a reply. user_id: who may answer, None: anyone. deadline: aware.
+    """A question of ours that awaits a reply. user_id: who may answer; None: anyone. deadline: aware.
 
-    miniapp_id: who asked; None: the agent. question: as it stands in the channel; guild_id and message_id: where;
-    source_id and source_user_id: the message that led to it, and whose it is. misses: messages of its user's that were
-    answered without resolving it.
+    miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
+    None: not yet. source_id, source_user_id: the message that led to it, and its author. misses: how many messages of
+    its user were answered without resolving it.
     """
 
     id: str
@@ -63,7 +64,7 @@ class Prompt:
 
 
 class Miss(Enum):
-    """What becomes of a prompt that a message did not resolve, though the message was answered."""
+    """What happens to a prompt after a message of its user was answered without resolving it."""
 
     STAYS_OPEN = "stays_open"
     ASKS_AGAIN = "asks_again"
@@ -72,11 +73,11 @@ class Miss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a message means to what is open in its channel: where it goes, and with what.
+    """How a message relates to the open prompts and offers of its channel, and where it is routed.
 
-    query: the message; enriched_query: what it means in full, as far as that is sure; incomplete: it cannot be
-    understood alone. prompt: the one that it resolves, which stays open until it is cleared. about: of a mini-app's
-    follow-up that was taken up, what it is about. offer: what it replies to an open offer of ours.
+    query: the message. enriched_query: the query completed from earlier messages, as far as that is certain.
+    incomplete: it cannot be understood alone. prompt: the one that it resolves, which stays open until it is cleared.
+    about: the subject of a mini-app's follow-up that was accepted. offer: its reply to an open offer of ours.
     """
 
     route_to: RouteTarget
@@ -103,14 +104,14 @@ class _SoftContext:
 
 @dataclass(slots=True)
 class _Chat:
-    """What is kept and stored of a channel, of each user one prompt at most. Changed by the manager only."""
+    """What is kept and stored of a channel: at most one prompt for each user. Only the manager changes it."""
 
     used: AwareDatetime
     prompts: list[Prompt]
     soft_context: _SoftContext | None
 
     def put(self, prompt: Prompt) -> None:
-        """In place of the one of the same user's."""
+        """Adds a prompt, or replaces the one of the same user."""
         self.prompts = [*({p.user_id: p for p in self.prompts} | {prompt.user_id: prompt}).values()]
 
 
@@ -118,11 +119,11 @@ STORED = TypeAdapter(_Chat)
 
 
 class ConversationStateManager:
-    """The state of all channels; none is kept longer than it can matter.
+    """The prompts and soft context of all channels, dropped once they have expired.
 
-    clock: gives the time as an aware datetime. The TTLs are seconds: of a prompt, of soft context, and of what is kept
-    of an idle channel, which also bounds how far a prompt's deadline is ever extended. wants: whether a text, given the
-    soft context, asks for a flow of its own: it is then no free answer to a prompt. on_change: told the channel whose
+    clock: returns the time as an aware datetime. The TTLs, in seconds: of a prompt; of soft context; and of an idle
+    channel's state, which also bounds how far a prompt's deadline can be extended. wants: whether a mini-app starts
+    from this text and soft context; then the text is no free answer to a prompt. on_change: called with a channel whose
     prompts or soft context have changed.
     """
 
@@ -167,12 +168,12 @@ class ConversationStateManager:
         keeps_prompt: bool = False,
         is_again: bool = False,
     ) -> Meaning:
-        """What a message means and where it goes. Without user_id only prompts open to anyone resolve.
+        """Finds out what a message means and where it is routed. Without user_id, only prompts open to anyone resolve.
 
-        recent_messages: what was said before, oldest first, as {"role", "content"}. message_id: a prompt that is shown
-        by a later message is not answered by this one. is_direct: the message mentions the bot or replies to it;
-        is_for_others: it names or replies to somebody else, and so resolves nothing. keeps_prompt: also a cancel
-        leaves its prompt open, for whoever goes on with the message to clear. is_again: it was read and counted before.
+        recent_messages: earlier messages, oldest first, as {"role", "content"}. message_id: the message cannot answer
+        a prompt that a later message shows. is_direct: the message mentions the bot or replies to it. is_for_others: it
+        names or replies to somebody else, and so resolves nothing. keeps_prompt: a cancel, too, leaves its prompt open,
+        for the caller to clear. is_again: the message was counted before.
         """
         started = perf_counter()
         soft_context = self.soft_context(chat_guid)
@@ -235,10 +236,10 @@ class ConversationStateManager:
         guild_id: int = 0,
         source_id: int = 0,
     ) -> Prompt:
-        """Opens a prompt, in place of one of the same user's, and sets the soft context that came with it.
+        """Opens a prompt, which replaces one of the same user, and sets the soft context in its conversation_state.
 
-        user_id None: anyone may answer. source_miniapp_id: where the answer goes; None: to the mini-app that
-        source_handler names before its dot, or to the agent. source_id: the message that led to the question.
+        user_id: who may answer; None: anyone. source_miniapp_id: who gets the answer; None: the mini-app that
+        source_handler names before its dot, or the agent. source_id: the message that led to the question.
         Raises ConversationStateError.
         """
         soft_context = NOTHING
@@ -272,7 +273,7 @@ class ConversationStateManager:
                 self.clear_prompt(prompt)
 
     def clear_prompt(self, prompt: Prompt) -> bool:
-        """Drops this very prompt; False if it was resolved, replaced or dropped before."""
+        """Drops this prompt; False if it was resolved, replaced or dropped before."""
         kept = self.find(prompt.chat_guid, prompt.id)
         if kept is None:
             return False
@@ -285,12 +286,12 @@ class ConversationStateManager:
         return next((p for p in self.prompts(chat_guid) if p.id == prompt_id), None)
 
     def prompts(self, chat_guid: ChatGuid) -> list[Prompt]:
-        """The channel's prompts, those past their deadline too as long as nobody expired them."""
+        """The channel's prompts, with those past their deadline until expire() drops them."""
         chat = self._chats.get(chat_guid)
         return list(chat.prompts) if chat else []
 
     def is_open(self, prompt: Prompt) -> bool:
-        """Whether a prompt that find() gave can still be answered."""
+        """Whether a prompt from find() can still be answered."""
         return self._clock() < prompt.deadline
 
     def awaited_of(self, chat_guid: ChatGuid, user_id: int | None) -> Prompt | None:
@@ -302,27 +303,27 @@ class ConversationStateManager:
         return any(map(self.is_open, self.prompts(chat_guid)))
 
     def shown(self, prompt: Prompt, message_id: int, question: str) -> None:
-        """Notes which message of ours shows a prompt, with which text."""
+        """Records which message of ours shows a prompt, and its text."""
         self._replace(prompt, message_id=message_id, question=question)
 
     def not_shown(self, prompt: Prompt) -> None:
-        """One that was to be put once more could not be: it is still to be."""
+        """Takes back a miss: the prompt was to be shown again, but could not be posted."""
         self._replace(prompt, misses=prompt.misses - 1)
 
     def typing(self, chat_guid: ChatGuid, user_id: int) -> None:
-        """What this user may answer stays open for as long as it takes to type."""
+        """Extends the prompts that this user may answer, since they are typing."""
         for prompt in self._open(chat_guid, user_id):
             self.extend(prompt, TYPING_SECONDS)
 
     def extend(self, prompt: Prompt, seconds: float) -> Prompt:
-        """The prompt stays open for so long at least, within the cache's TTL since it was opened."""
+        """Keeps a prompt open for at least so many seconds from now, up to the cache's TTL since it was opened."""
         until = min(self._clock() + timedelta(seconds=seconds), prompt.opened_at + self._cache_ttl)
         return self._replace(prompt, deadline=max(prompt.deadline, until))
 
     def missed(self, chat_guid: ChatGuid, user_id: int) -> tuple[Prompt, Miss] | None:
-        """Counts a message of the user's that was answered without resolving their prompt, which keeps it open.
+        """Counts a message of this user that was answered without resolving their prompt, and extends the prompt.
 
-        The second has the prompt ask once more; with the next one it lets go.
+        After the second the prompt is to be asked again; the third drops it.
         """
         prompt = next((p for p in self.prompts(chat_guid) if p.user_id == user_id and self.is_open(p)), None)
         if prompt is None:
@@ -335,7 +336,7 @@ class ConversationStateManager:
         return prompt, Miss.ASKS_AGAIN if prompt.misses == MISSES_BEFORE_ASKING_AGAIN else Miss.STAYS_OPEN
 
     def expire(self) -> list[Prompt]:
-        """Drops the prompts past their deadline, and gives them back."""
+        """Drops the prompts past their deadline, and returns them."""
         due = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p)]
         for prompt in due:
             self.clear_prompt(prompt)
@@ -350,7 +351,7 @@ class ConversationStateManager:
     def set_soft_context(
         self, chat_guid: ChatGuid, context: Mapping[str, Any], source_miniapp_id: str | None = None
     ) -> None:
-        """What the channel's conversation is about from now on, as far as a mini-app knows; it goes with messages."""
+        """Sets what the channel's conversation is about, as a mini-app says; each Meaning carries it."""
         source = {"source_miniapp_id": source_miniapp_id} if source_miniapp_id else {}
         chat = self._touch(chat_guid)
         chat.soft_context = _SoftContext({**context, **source}, self._clock() + self._soft_ttl)
@@ -369,7 +370,7 @@ class ConversationStateManager:
     # The whole
 
     def forget(self, chat_guid: ChatGuid, user_id: int | None) -> list[Prompt]:
-        """Drops a user's prompts and those they led to, or with None all, and soft context. Gives the prompts."""
+        """Drops the soft context, and a user's prompts with those they led to (None: all). Returns the prompts."""
         dropped = [p for p in self.prompts(chat_guid) if user_id in (None, p.user_id, p.source_user_id)]
         for prompt in dropped:
             self.clear_prompt(prompt)
@@ -377,7 +378,7 @@ class ConversationStateManager:
         return dropped
 
     def sweep(self) -> None:
-        """Drops what is kept of channels in which nothing was asked or set for the cache's TTL."""
+        """Drops the state of channels in which nothing was asked or set for the cache's TTL."""
         oldest = self._clock() - self._cache_ttl
         idle = [guid for guid, chat in self._chats.items() if not chat.prompts and chat.used <= oldest]
         for guid in idle:
@@ -395,9 +396,9 @@ class ConversationStateManager:
         return stored
 
     def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:
-        """Takes back what stored() gave, beside what there is already.
+        """Adds what stored() returned; what the channel has already stays.
 
-        Prompts past their deadline are there for expire() to give. Raises ValueError for what cannot be read.
+        Prompts past their deadline are added too, for expire() to return. Raises ValueError for what cannot be read.
         """
         read = STORED.validate_python(stored)
         chat = self._chats.setdefault(chat_guid, _Chat(read.used, [], None))
@@ -421,7 +422,7 @@ class ConversationStateManager:
         return sorted(mine, key=lambda prompt: prompt.user_id is None)
 
     def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:
-        """The prompt, changed where it is still kept."""
+        """Returns the changed prompt, and stores it if the prompt is still kept."""
         changed = replace(prompt, **changes)
         kept = self.find(prompt.chat_guid, prompt.id)
         if kept and kept != changed:
@@ -431,7 +432,7 @@ class ConversationStateManager:
 
 
 def _can_be_known(prompt: Prompt, message_id: int | None) -> bool:
-    """Whether the author of a message could have read the question. Of a yes one must be sure."""
+    """Whether the message's author can have seen the question. A yes must not count for a question still unseen."""
     if message_id is None:
         return True
     if prompt.message_id is None:

@@ -1,6 +1,6 @@
-"""What calls of models draw on, by the clock: a turn's allowance, and the purses of the calls beside it.
+"""Budgets that calls of models draw on: a turn's allowance, and the purses of calls beside the answer.
 
-What a call may use is reserved before it is made, and stored before it is made: see state/limits.py. Where several
+What a call may use is reserved, and the reservation stored, before the call is made: see state/limits.py. Where several
 processes share the budgets, it is reserved among all of them: see cluster/accounts.py.
 """
 
@@ -23,7 +23,7 @@ class Store(Protocol):
     """Where what is used is kept."""
 
     def changed(self, *, days: bool) -> None:
-        """What limits keep of today is to be stored; days: and what they keep of the days before."""
+        """Queues the limits of today to be stored; days: also the days before."""
 
     async def stored(self) -> None:
         """Waits until what has changed would survive a kill."""
@@ -45,22 +45,22 @@ class Shared(Protocol):
     async def reserve(
         self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
     ) -> bool:
-        """Sets aside what a call may use, unless others have what is left. Raises UnreachableError."""
+        """Reserves what a call may use. False if other calls have reserved what is left. Raises UnreachableError."""
 
     def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
-        """Gives back what was set aside for a call, and charges what was used."""
+        """Releases what was reserved for a call, and charges what was used."""
 
 
 class Calls(Protocol):
-    """Is told of what models were called for."""
+    """Observes calls of models."""
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
-        """A model was called, and what it used is counted; with its price where that is known."""
+        """Called after a call of a model was counted. spent: with its price, where that is known."""
 
 
 class Budget:
-    """What may be used now, by the clock. store: where that is kept. calls: told of each that is counted. shared: with
-    other processes; None: there are none.
+    """Limits at the clock's time. store: where they are stored. calls: told of each call that is counted. shared: the
+    accounts shared with other processes; None: there are none.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Budget:
         return self._limits.has_budget(self._clock())
 
     def may_judge(self, payer: Payer | None = None) -> bool:
-        """payer: None: whoever pays here."""
+        """Whether there is budget to judge a message. payer: None: PAYER, of the current context."""
         return self._limits.may_judge(self._clock(), PAYER.get() if payer is None else payer)
 
     def purse(self, purpose: Purpose) -> Purse:
-        """What calls for this purpose draw on."""
+        """Returns what calls for this purpose draw on."""
         return Purse(self, purpose)
 
     def allowance(self, payer: Payer) -> Allowance:
-        """What a turn may use."""
+        """Returns what a turn may use."""
         return Allowance(self, payer)
 
     def reached(self, payer: Payer, *, explicit: bool = True) -> Reached | None:
@@ -100,14 +100,14 @@ class Budget:
         return self._limits.tells_managers(reached, payer, self._clock())
 
     def call(self, payer: Payer, tokens: int, output: int, models: Sequence[str], purpose: Purpose) -> Reserved:
-        """What is to be reserved for a call that one of these models answers; output: of the tokens, the model's."""
+        """What to reserve for a call that one of these models answers; output: the tokens that the model may write."""
         micros, is_sound = 0, purpose is Purpose.TRANSCRIPTION
         if self._limits.in_money(payer):
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
         return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
 
     async def reserve(self, call: Reserved) -> bool:
-        """Whether there is room for a call, which is reserved then; stored() before it is made. Raises
+        """Reserves a call if there is budget for it, else returns False. Await stored() before the call. Raises
         UnreachableError."""
         if self._shared:
             self._limits.begin_day(self._clock())
@@ -124,7 +124,7 @@ class Budget:
         await self._store.stored()
 
     def settle(self, call: Reserved | None, spent: Spent | None, payer: Payer, purpose: Purpose) -> Spent | None:
-        """Gives back what was reserved, and counts what was used of it. Returns that with its price."""
+        """Releases what was reserved, and counts what was used. Returns what was used, with its price."""
         if call:
             self._limits.release(call)
         counted = self._limits.spend(spent, self._clock(), payer, purpose) if spent else None
@@ -150,7 +150,7 @@ class Budget:
         self._store.changed(days=self._limits.ledger.has_turned)
 
     async def given_back(self) -> None:
-        """Waits until somebody gives back what they had reserved, or may have done so in another process."""
+        """Waits until a reservation is released, or may have been in another process."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_AGAIN_SECONDS if self._shared else None):
                 await self._given_back.wait()
@@ -161,16 +161,16 @@ class Budget:
 
 
 class Purse:
-    """What calls beside a turn's own draw on."""
+    """What calls beside the answer's own draw on."""
 
     def __init__(self, budget: Budget, purpose: Purpose) -> None:
         self._budget = budget
         self._purpose = purpose
 
     async def call(self, tokens: int, output: int, models: Sequence[str]) -> Callable[[Spent], object] | None:
-        """Reserves so many tokens for one call, by whoever pays here; None where they are not to be had now.
+        """Reserves so many tokens for one call, paid by PAYER; None if the budget does not allow them now.
 
-        output: of these, the model's own. Returned is what has to be told what it used.
+        output: the part of them that the model may write. Returns a function to be called with what was used.
         """
         payer = PAYER.get()
         call = self._budget.call(payer, tokens, output, models, self._purpose)
@@ -190,23 +190,23 @@ class Purse:
 
 
 class Allowance:
-    """What one turn may use: reserved before each call of its model, counted behind it."""
+    """What one turn may use: reserved before each call of its model, counted after it."""
 
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget
         self._payer = payer
         self._call: Reserved | None = None
-        self._counted = 0  # of what the turn has used since it was asked, or asked anew
-        self._before = 0
-        self._spent: list[Spent] = []  # since then
+        self._counted = 0  # tokens counted since the turn started, or was last started over
+        self._before = 0  # tokens before that
+        self._spent: list[Spent] = []  # calls since then
         self.all_spent: list[Spent] = []
-        self.unseen = 0  # of what is reserved
+        self.unseen = 0  # the part of the reservation for what cannot be predicted
 
     async def reserve(self, tokens: int, unseen: int = 0, *, output: int = 0, models: Sequence[str] = ()) -> Cap | None:
-        """Reserves what the next call may use; waits while others have that. Returns the cap that is reached.
+        """Reserves what the next call may use; waits while other calls have reserved it. Returns a cap that is reached.
 
-        output: of the tokens, the model's own. unseen: so many that it may use beyond what is known of it; of a turn
-        that may use less, what is left. models: who may answer it.
+        output: the part of the tokens that the model may write. unseen: tokens that it may use beyond the predicted
+        ones; at most what the turn has left. models: those that may answer.
         """
         if self._budget.turn_tokens is not None:
             left = self._budget.turn_tokens - self._before - self._counted - tokens
@@ -229,7 +229,7 @@ class Allowance:
         return reached.cap
 
     def count(self, tokens: int, spent: Spent | None = None) -> None:
-        """So many the turn has used by now, the last of them as spent says; what was reserved is given back."""
+        """Counts the tokens that the turn has used by now, and releases the reservation. spent: the last call's use."""
         more, call, self._call = max(0, tokens - self._counted), self._call, None
         if not more:
             spent = None
@@ -241,7 +241,7 @@ class Allowance:
         self._counted = max(tokens, self._counted)
 
     def settle(self, tokens: int, *, is_answer: bool = False, is_declined: bool = False) -> int:
-        """So many it has used when it ended, or is asked anew, and whether that was an answer. Returns them."""
+        """Counts the tokens used when the turn ends or is started over, as an answer or as declined. Returns them."""
         self.count(tokens)
         if self._spent and is_answer:
             self._budget.answered(self._payer, self._spent[-1].model)
@@ -252,11 +252,11 @@ class Allowance:
         return tokens
 
     def spent_budget(self) -> Reached | None:
-        """The budget that keeps the turn from going on."""
+        """The spent budget that stops the turn; None: there is none."""
         return self._budget.reached(self._payer)
 
     def managers_notice(self) -> Reached | None:
-        """The budget of which those who manage the place are to be told now: four fifths of it are used."""
+        """A budget used to four fifths, of which those who manage the place are to be told now."""
         reached = self._budget.reached(self._payer, explicit=False) if self._payer.guild_id else None
         if reached and reached.cap is not Cap.PERSON and self._budget.tells_managers(reached, self._payer):
             return reached

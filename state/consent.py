@@ -1,4 +1,4 @@
-"""Whose messages may be read, and which ones were forgotten."""
+"""Which messages may be read and kept, after opt-outs and /forget."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from state.message import MessageRecord, requoted
 from state.optout import OptOut, redacted, without_quote
 
 Whose = tuple[int | None, int | None]
-"""A channel, None: all of them; and a person in it, None: everybody."""
+"""A channel (None: all channels) and a person in it (None: everybody)."""
 MARKS = TypeAdapter(list[tuple[Whose, int]])
 
 
 class Forgotten:
-    """Marks of what was forgotten up to which message: it must not come back from what Discord still has."""
+    """Marks up to which message something was forgotten, so that it is not read from Discord again."""
 
     def __init__(self) -> None:
         self._marks: dict[Whose, int] = {}
@@ -24,17 +24,17 @@ class Forgotten:
         return iter(self._marks)
 
     def mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
-        """An older one changes nothing."""
+        """Marks messages up to the id `at` as forgotten; an older mark does not replace a newer one."""
         self._marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))
 
     def at(self, channel_id: int | None, author_id: int | None) -> int:
-        """Up to which message; -1: nothing of theirs was."""
+        """The id up to which messages were forgotten; -1: none were."""
         return self._marks.get((channel_id, author_id), -1)
 
     def covers(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether its author, whom it answers or may quote, or the whole channel was forgotten since.
+        """Whether its author, somebody whom it answers or may quote, or the whole channel was forgotten since.
 
-        Our answer to a click replies to our own card: whom it answers is not known, so any who was forgotten counts.
+        Our answer to a click replies to our own card, so whom it answers is unknown: then anybody's mark counts.
         """
         if not self._marks:
             return False
@@ -51,7 +51,7 @@ class Forgotten:
         return record.reply_to_id is not None and record.reply_to_id <= max(marks)
 
     def sweep(self, oldest: int) -> bool:
-        """Drops the marks up to this id: what is older is not read any more. Returns whether there were any."""
+        """Drops the marks up to this id, as older messages are not read any more. Returns whether there were any."""
         left = {whose: at for whose, at in self._marks.items() if at > oldest}
         changed, self._marks = len(left) < len(self._marks), left
         return changed
@@ -71,16 +71,16 @@ class Consent:
         return self._forgotten.covers(channel_id, record)
 
     def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
-        """The message as far as it may be kept and told."""
+        """The message without what may not be kept or shown to the model."""
         return redacted(record) if record.author_id in self._opted_out else self.unquoted(channel_id, record)
 
     def unquoted(self, channel_id: int, record: MessageRecord) -> MessageRecord:
-        """The message without what it quotes of somebody who does not want to be read, or of what was forgotten."""
+        """The message without its quote, if that is of somebody who opted out or of a forgotten message."""
         to = record.reply_to_author_id
         if to is not None and to in self._opted_out:
             return without_quote(record)
         return requoted(record, None) if self._forgotten.covers_quote(channel_id, record) else record
 
     def tellable(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
-        """The message as the model may be told it; None: not at all."""
+        """The message as the model may be shown it; None: not at all."""
         return None if self.is_forgotten(channel_id, record) else self.readable(channel_id, record)

@@ -8,14 +8,15 @@ from typing import Literal
 
 from pydantic import JsonValue, TypeAdapter
 
-MAX_TOLD = 10_000  # people a day; of more than that the first are told once more
+MAX_TOLD = 10_000  # people a day; beyond that the first are forgotten, and may be told again
 
 Mode = Literal["off", "listed", "open"]
 STORED = TypeAdapter(tuple[date | None, list[int]])
 
 
 class DirectMessages:
-    """mode: off: nobody's; listed: those of these users; open: everybody's. on_change: told when somebody is told."""
+    """mode: whose are answered; off: nobody's; listed: these users'; open: everybody's. on_change: called when somebody
+    is told."""
 
     def __init__(self, mode: Mode, users: Collection[int], on_change: Callable[[], None]) -> None:
         self.mode = mode
@@ -45,7 +46,7 @@ class DirectMessages:
         return stored
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() gave. Raises ValueError for what cannot be read."""
+        """Adds what stored() returned. Raises ValueError for what cannot be read."""
         day, told = STORED.validate_python(stored)
         if day is None or (self._day is not None and day < self._day):
             return

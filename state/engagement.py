@@ -1,4 +1,4 @@
-"""How the bot stands in a channel: what a decision needs to know of the past, as one small value."""
+"""Engagement: what a decision needs to know about a channel's past messages, as one small value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRAIL = 0xFF
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A message's place in its channel. number: how many were said before it; at: when it was said."""
+    """A message's place in its channel. number: how many messages came before it; at: when it was posted."""
 
     number: int
     at: datetime
@@ -24,11 +24,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one person stands with the bot; each mark is the newest of its kind, None where there was none.
+    """One person's history with the bot. Each mark is of the newest message of its kind; None: there was none.
 
-    spoke: their words; spoken_to: the bot's to them; addressed: somebody else's to them. bot_messages: how many the
-    bot had said when they spoke. told_off: they told the bot to keep out. said: how many messages; answered: how many
-    of them the bot answered; trail: which of the last 8, a bit each, the newest lowest; calls: how many called the bot.
+    spoke: their own; spoken_to: the bot's to them; addressed: somebody else's to them. bot_messages: how many the bot
+    had posted when they last spoke. told_off: they told the bot to keep out. said: how many messages they posted;
+    answered: how many of these the bot answered; trail: which of the last 8 it answered, one bit each, the newest
+    lowest; calls: how many called the bot.
     """
 
     spoke: Mark | None = None
@@ -57,11 +58,11 @@ class Standing:
 
     @property
     def last_heard(self) -> int:
-        """The number of the newest message that has to do with them."""
+        """The number of the newest message by them or to them; -1: none."""
         return max((mark.number for mark in (self.spoke, self.spoken_to, self.addressed) if mark), default=-1)
 
     def after_answer(self, mark: Mark) -> Standing:
-        """Once the bot has spoken to them."""
+        """Returns the standing after the bot has spoken to them."""
         is_first = self.said > 0 and not self.trail & 1
         return replace(self, spoken_to=mark, answered=self.answered + is_first, trail=self.trail | (self.said > 0))
 
@@ -71,10 +72,11 @@ STRANGER = Standing()
 
 @dataclass(frozen=True, slots=True)
 class Engagement:
-    """How the bot stands in a channel: when it spoke, to whom, and who else is talking. Anyone can build one by hand.
+    """When the bot spoke in a channel, to whom, and who else is talking. Can be built by hand.
 
-    number, bot_messages: how many messages were said, and how many of them by the bot. bot_spoke: its newest; bot,
-    bot_name: who it is, once it has spoken. people: the 200 newest at most. last_author: the last person who spoke.
+    number: how many messages were posted; bot_messages: how many of them by the bot; bot_spoke: its newest. bot,
+    bot_name: its id and name, once it has spoken. people: by user id, at most the 200 last heard of. last_author: the
+    last person who spoke.
     """
 
     number: int = 0
@@ -90,7 +92,7 @@ class Engagement:
         return self.bot_spoke is not None and self.bot_spoke.number == self.number - 1
 
     def after(self, message: MessageRecord, called: Collection[int] = ()) -> Engagement:
-        """The engagement once this message was posted. called: whom it calls by name."""
+        """Returns the engagement after this message. called: the ids of the users it calls by name."""
         mark, author, people = Mark(self.number, message.timestamp), message.author_id, dict(self.people)
         if message.is_bot:
             spoken_to = message.addressees or {self.last_author}
@@ -104,7 +106,7 @@ class Engagement:
                 bot_name=message.author,
                 people=_newest(people),
             )
-        # Ids that are merely written in the text can be anything: they count for those who are known.
+        # An id that is merely written in the text can be anything: it counts only if it is a known person's.
         known = message.named & people.keys()
         for person in (known | message.addressed | frozenset(called)) - {self.bot}:
             people[person] = replace(self.standing(person), addressed=mark)
@@ -127,7 +129,8 @@ class Engagement:
         )
 
     def is_telling_off(self, message: MessageRecord, called: Collection[int] = ()) -> bool:
-        """Whether the message tells the bot to keep out: it says so, after words of the bot's or to it by mention."""
+        """Whether the message tells the bot to keep out: it calls the bot, or follows a message of the bot's, and says
+        so."""
         if message.tells_off:
             return True
         others = (message.named | frozenset(called)) - {self.bot}
@@ -146,17 +149,17 @@ class Engagement:
         return self.people.get(author_id, STRANGER)
 
     def is_answer_due(self, message: MessageRecord) -> bool:
-        """Whether the bot's last words to this author, within 5 minutes, have not been answered by them yet."""
+        """Whether the author has not answered the bot's last message to them yet, of the last 5 minutes."""
         due = self.standing(message.author_id).due_since
         return due is not None and message.timestamp - due.at < RECENT
 
     def people_since(self, start: datetime) -> frozenset[int]:
-        """Who spoke since then; the bot does not count."""
+        """The ids of those who spoke since then, without the bot."""
         return frozenset(who for who, person in self.people.items() if person.spoke and person.spoke.at >= start)
 
 
 def _newest(people: dict[int, Standing]) -> dict[int, Standing]:
-    """These people, or, where they are too many, three quarters of them."""
+    """All people, or, above MAX_PEOPLE, the last heard of: three quarters of MAX_PEOPLE."""
     if len(people) <= MAX_PEOPLE:
         return people
     newest_last = sorted(people.items(), key=lambda item: item[1].last_heard)

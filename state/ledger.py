@@ -24,7 +24,7 @@ K = TypeVar("K")
 
 
 class Figures(NamedTuple):
-    """Sums over calls. cached: of the tokens sent; unpriced: the tokens of calls whose price nobody knows."""
+    """Sums over calls. cached: the part of tokens_in read from a cache; unpriced: tokens of calls without a price."""
 
     calls: int = 0
     answers: int = 0
@@ -36,7 +36,7 @@ class Figures(NamedTuple):
 
     @classmethod
     def of(cls, spent: Spent, among: int = 1) -> Figures:
-        """One call's, or the part of it that one of several pays."""
+        """The figures of one call, or, with among, the share of one of several people."""
         unpriced = spent.tokens if spent.micros is None else 0
         parts = (spent.tokens_in, spent.tokens_out, spent.cached, spent.micros or 0, unpriced)
         return cls(1, 0, *(share(part, among) for part in parts))
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What a day came to. unpriced: the tokens of calls whose price nobody knows."""
+    """What was used on a day. unpriced: tokens of calls whose price is unknown."""
 
     tokens: int = 0
     micros: int = 0
@@ -68,7 +68,7 @@ def total(figures: Iterable[Figures]) -> Figures:
 
 
 def count(figures: dict[K, Figures], key: K, more: Figures) -> None:
-    """Adds to what stands under a key."""
+    """Adds figures to those of a key."""
     figures[key] = figures.get(key, NONE).plus(more)
 
 
@@ -80,7 +80,8 @@ _Numbers = tuple[N, N, N, N, N, N, N]
 
 @dataclass(frozen=True, slots=True)
 class StoredDay:
-    """A day as it is stored: rows of a guild by model and purpose, of a guild by channel, of people; and charges."""
+    """A day as it is stored. rows: guild, model, purpose, figures. channels: guild, channel, figures. people: user,
+    figures. charged: scope, id, tokens, micro-dollars."""
 
     rows: list[tuple[int, str, str, _Numbers]] = field(default_factory=list)
     channels: list[tuple[int, int, _Numbers]] = field(default_factory=list)
@@ -90,9 +91,9 @@ class StoredDay:
 
 @dataclass(slots=True)
 class Day:
-    """guilds: by guild, then by model and purpose, with 0 for direct messages; channels: by guild, then by channel.
-
-    charged: to the accounts that budgets limit. unpriced: as in figures, of all guilds together.
+    """What was used on one day. guilds: by guild (0: direct messages), then by model and purpose. channels: by guild,
+    then by channel. people: by user id. charged: by the account that budgets limit. unpriced: tokens of calls whose
+    price is unknown, of all guilds together.
     """
 
     guilds: dict[int, dict[Row, Figures]] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class Day:
             count(self.channels.setdefault(payer.guild_id, {}), payer.channel_id, figures)
 
     def copy(self) -> Day:
-        """As it is now; what is in it never changes."""
+        """A copy. The figures in it are immutable."""
         guilds, channels = ({one: {**rows} for one, rows in by.items()} for by in (self.guilds, self.channels))
         return Day(guilds, channels, {**self.people}, {**self.charged}, self.unpriced)
 
@@ -121,7 +122,7 @@ class Day:
             )
 
     def add(self, other: Day) -> None:
-        """Adds what another came to."""
+        """Adds what another day's record counts."""
         for guild, rows in other.guilds.items():
             for row, figures in rows.items():
                 count(self.guilds.setdefault(guild, {}), row, figures)
@@ -159,7 +160,7 @@ STORED_DAYS = TypeAdapter(dict[date, StoredDay])
 
 
 class Ledger:
-    """opted_out: of whom no figures are kept."""
+    """What was used on each day. opted_out: people of whom no figures are kept."""
 
     def __init__(self, opted_out: OptOut | None = None) -> None:
         self._opted_out = OptOut() if opted_out is None else opted_out
@@ -171,24 +172,24 @@ class Ledger:
         self.has_turned = False  # a day has ended since the days before today were stored
 
     def used(self, account: Account, period: Period) -> Amount:
-        """What is charged to an account in the period that today is in."""
+        """What is charged to an account in the current period."""
         return Amount(self.charged(account, period, in_money=False), self.charged(account, period, in_money=True))
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
-        """The same, of either."""
+        """The same, in micro-dollars or in tokens."""
         used = amount[in_money] if (amount := self.today.charged.get(account)) else 0
         if period is Period.MONTH and (before := self._month.get(account)):
             used += before[in_money]
         return used
 
     async def known(self) -> None:
-        """It always is; see state.limits.Totals."""
+        """Returns at once: the ledger always knows; see state.limits.Totals."""
 
     def answers(self, person: int, change: int) -> None:
-        """Nobody else is to know; see state.limits.Totals."""
+        """Does nothing: no other process is to be told; see state.limits.Totals."""
 
     def others_answers(self, person: int) -> Sequence[float]:  # noqa: ARG002
-        """There are no others; see state.limits.Totals."""
+        """Empty: there are no other processes; see state.limits.Totals."""
         return ()
 
     def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
@@ -206,29 +207,29 @@ class Ledger:
         self.today.charge(payer, spent)
 
     def answered(self, payer: Payer, model: str) -> None:
-        """One of the answers was given, by this model in the end."""
+        """Counts one answer that was posted; model: the one that finished it."""
         self.today.count(payer, model, Purpose.ANSWER, ONE_ANSWER)
         for person in payer.people & self.today.people.keys():
             count(self.today.people, person, ONE_ANSWER)
 
     def declined(self, payer: Payer, spent: Iterable[Spent]) -> None:
-        """What was used for an answer turned out to be for none."""
+        """Moves what was used from ANSWER to DECLINED, as the model kept silent."""
         rows = self.today.guilds.get(payer.guild_id, {})
         for each in spent:
             figures, row = Figures.of(each), (each.model, Purpose.ANSWER)
             left = rows.get(row, NONE).minus(figures)
-            if min(left) >= 0:  # it is of today
+            if min(left) >= 0:  # else it was counted before today
                 rows[row] = left
                 count(rows, (each.model, Purpose.DECLINED), figures)
 
     def forget(self, person: int) -> None:
-        """A person's figures go; what they are charged stays until its period ends, or it would be no budget."""
+        """Deletes a person's figures. Their charges stay until the period ends: else they could renew their budget."""
         for day in (self.today, *self._days.values()):
             day.people.pop(person, None)
         self.has_turned = True
 
     def begin(self, day: date) -> None:
-        """The day that it is now; what was today is a day before."""
+        """Starts a day, unless it is today already; the previous today is kept among the days before."""
         if self.day != day:
             if self.day is not None:
                 self._days[self.day] = self.today
@@ -251,7 +252,7 @@ class Ledger:
                 self._month[account] = Amount(before.tokens + amount.tokens, before.micros + amount.micros)
 
     def resume(self, day: date, today: Day) -> None:
-        """Goes on with a day as it was stored: adds it to what there is of that day."""
+        """Adds a stored day to what is counted of that day; starts it if it is a later one."""
         if self.day is None or day > self.day:
             self.begin(day)
         self._add({day: today})
@@ -266,14 +267,14 @@ class Ledger:
     # What is shown
 
     def days(self, count: int) -> Iterator[tuple[date, Day]]:
-        """The last days, today last, also those on which nothing was used."""
+        """The last days, today last, including those on which nothing was used."""
         today = self.day or date.min
         for back in range(min(count, today.toordinal()) - 1, -1, -1):
             each = today - timedelta(days=back)
             yield each, (self.today if not back else self._days.get(each, Day()))
 
     def amounts(self, count: int) -> Iterator[tuple[date, Used]]:
-        """What all together used on each of the last days, today last; what a day before used is summed up once."""
+        """What was used in all on each of the last days, today last; the sums of days before today are cached."""
         for day, kept in self.days(count):
             if day == self.day:
                 yield day, Used(*self.used((Scope.TOTAL, 0), Period.DAY), kept.unpriced)
@@ -286,23 +287,23 @@ class Ledger:
     # Kept
 
     def stored(self) -> JsonValue:
-        """The days before today."""
+        """The days before today, for restore()."""
         days: JsonValue = orjson.loads(self.to_store()())
         return days
 
     def to_store(self) -> Callable[[], bytes]:
-        """Gives the same as it is now, in JSON, whenever that is made."""
+        """Copies the same, and returns a function that encodes the copy as JSON, in whatever thread."""
         self.has_turned = False
         days = {day: kept.copy() for day, kept in self._days.items()}
         return lambda: orjson.dumps({f"{day}": kept.stored() for day, kept in days.items()}, default=tuple)
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() gave. Raises ValueError."""
+        """Adds what stored() returned. Raises ValueError."""
         self._add({day: Day.restored(kept) for day, kept in STORED_DAYS.validate_python(stored).items()})
 
 
 def by(rows: Mapping[Row, Figures], part: int) -> dict[str, Figures]:
-    """Rows of a guild summed up by model (0) or purpose (1), the most first."""
+    """A guild's rows summed up by model (part 0) or purpose (part 1), the dearest first."""
     sums: dict[str, Figures] = {}
     for row, figures in rows.items():
         count(sums, row[part], figures)

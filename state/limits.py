@@ -1,12 +1,12 @@
-"""The caps: how many answers one person gets a minute, and what calls of models may use a day and a month, in tokens or
-money: in all, of a guild, a channel, a thread, a person; and how many tokens one turn may.
+"""The caps: answers to one person a minute; tokens of one turn; and budgets, in tokens or money, a day or a month: in
+all, of a guild, a channel, a thread, a person.
 
-From four fifths of a budget on the bot follows up unasked no more and answers mentions only; at its end it answers
-nobody until it is renewed. Whoever manages the place is told of the first, the first who is turned away of the second.
+From four fifths of a budget on, the bot answers mentions only; once it is spent, nobody, until it is renewed. Those who
+manage the place are told of the first, and the first person who is refused is told of the second.
 
-What a call may use is reserved before it is made, and given back by what it has used: calls that run at once do not
-pass a cap together. A single call that nothing else runs beside is made as long as anything is left. What is reserved
-is stored too: a call that a kill interrupts counts as `Reserved.interrupted` says.
+What a call may use is reserved before the call and released after it, so that calls at the same time cannot exceed a
+cap together. A call that no other runs beside is made as long as anything is left. Reservations are stored, too: a call
+that a kill interrupts counts as `Reserved.interrupted` says.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from state.spending import NOBODY, Account, Amount, Payer, Purpose, Reserved, Sp
 from state.stored_limits import STORED, StoredCall, StoredLimits
 
 MINUTE = timedelta(minutes=1)
-TELL_AGAIN = timedelta(minutes=10)  # who calls the bot when a budget is spent, in the same channel
+TELL_AGAIN = timedelta(minutes=10)  # between notices in a channel to those who call the bot when a budget is spent
 
 
 class Cap(Enum):
-    """Which cap turned a question away."""
+    """Which cap refused a question."""
 
     USER = "user"
     TOTAL = "total"
@@ -41,12 +41,13 @@ class Cap(Enum):
     THREAD = "thread"
     PERSON = "person"
     TURN = "turn"
-    UNKNOWN = "unknown"  # what others have used, where several processes share the budgets, cannot be found out
+    UNKNOWN = "unknown"  # several processes share the budgets, and what the others have used cannot be found out
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A budget that is spent, or four fifths of it are. used: in what the limit is counted in."""
+    """A budget and what is used of it: all, or four fifths, where `Limits.reached` returns it. used: in the limit's
+    unit."""
 
     limit: BudgetLimit
     used: int
@@ -63,9 +64,9 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A question that is not answered. announce: nobody was told yet; resets_at: when asking helps again.
+    """A refused question. announce: its author is to be told, as nobody was yet; resets_at: when the cap ends.
 
-    reached: the budget, where it is not the answers a minute.
+    reached: the budget that refused it; None: the cap on answers a minute.
     """
 
     cap: Cap
@@ -78,23 +79,23 @@ class OwnBudgets(Protocol):
     """The budgets that those who manage a place have set for it, beside the owner's."""
 
     def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
-        """Of a guild, a channel of it and a thread of that, by their scope; 0 where there is none."""
+        """The budgets of a guild, one of its channels and a thread of that, each with its scope; an id of 0: none."""
 
 
 class Totals(Protocol):
-    """What is charged to accounts: by this process' ledger, or by all processes; and whom these answered lately."""
+    """What is charged to accounts, by this process' ledger or by all processes; and whom others answered lately."""
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
-        """In the period that today is in."""
+        """What is charged to an account in the current period: micro-dollars or tokens."""
 
     async def known(self) -> None:
-        """Waits until that is known of the accounts that were just asked for."""
+        """Waits until the charges to the accounts that were just asked for are known."""
 
     def answers(self, person: int, change: int) -> None:
-        """One answer more, or less, is counted here for a person."""
+        """Counts one answer more (1) or less (-1) to a person by this process."""
 
     def others_answers(self, person: int) -> Sequence[float]:
-        """How many seconds ago other processes answered them, within the last minute, as far as that is known."""
+        """How many seconds ago other processes answered them, in the last minute, as far as known here."""
 
 
 class NoOwnBudgets:
@@ -102,14 +103,14 @@ class NoOwnBudgets:
         return ()
 
 
-REFUSED, UNASKED = "refused", "unasked"  # who was told that they are turned away, having called the bot or not
+REFUSED, UNASKED = "refused", "unasked"  # notices of a refusal: to those who called the bot, and to others
 
 
 class Limits:
-    """Counts answers, tokens and money. Times are aware datetimes; a day is one of UTC. A cap of None is none.
+    """Counts answers, tokens and money. Times are aware datetimes; days are UTC. A cap of None means no cap.
 
-    budgets: the owner's, beside those in tokens a day; own: those of places. prices: the owner's, of models.
-    ledger: what this process has used; totals: what all processes have, where there are several.
+    budgets: the owner's, in addition to those in tokens a day; own: those set for places. prices: the owner's.
+    ledger: what this process has used; totals: what all processes have used; None: the ledger's.
     """
 
     def __init__(
@@ -135,10 +136,10 @@ class Limits:
         daily = [BudgetLimit(amount, Period.DAY, scope) for scope, amount in tokens.items() if amount is not None]
         self._limits = {scope: [limit for limit in (*daily, *budgets) if limit.scope is scope] for scope in Scope}
         self._own = own or NoOwnBudgets()
-        self._reserved: Counter[tuple[Account, bool]] = Counter()  # of an account, in tokens or in money
+        self._reserved: Counter[tuple[Account, bool]] = Counter()  # by account, and whether in money or in tokens
         self._calls: dict[Reserved, None] = {}  # that have not ended, the oldest first
-        self._taken: dict[int, deque[datetime]] = {}
-        self._told: dict[tuple[str, int], datetime] = {}  # who was told what, and until when that holds
+        self._taken: dict[int, deque[datetime]] = {}  # when each person was answered
+        self._told: dict[tuple[str, int], datetime] = {}  # notices, by their recipient; until when each is not repeated
         self._is_restored = False
 
     @property
@@ -156,7 +157,7 @@ class Limits:
         costs_tokens: bool = True,
         tells: bool = True,
     ) -> Refusal | None:
-        """Counts one answer to this person, or refuses it. tells: whether they are to be told of that."""
+        """Counts one answer to this person, or refuses it. tells: whether they may be told of the refusal."""
         payer = payer or Payer(0, frozenset({author_id}))
         if costs_tokens and (reached := self.reached(now, payer, explicit=explicit)):
             if not reached.is_spent and reached.cap is not Cap.PERSON and payer.guild_id:
@@ -175,7 +176,7 @@ class Limits:
         return None
 
     def _tells_refused(self, whose: str, channel_id: int, now: datetime, *, explicit: bool) -> bool:
-        """Whether a channel, or a person there, is told: who called the bot each TELL_AGAIN, others once a day."""
+        """Whether to tell a channel, or a person there: after a call of the bot every TELL_AGAIN, else once a day."""
         end = Period.DAY.end(now)
         if not explicit:
             return self._tells(UNASKED + whose, channel_id, now, end)
@@ -185,7 +186,7 @@ class Limits:
         return announce
 
     def tells_managers(self, reached: Reached, payer: Payer, now: datetime) -> bool:
-        """Whether those who manage a guild are to be told of a budget, of which they have not been told yet."""
+        """Whether to tell those who manage a place of a budget: once a period. Counts as told from then on."""
         limit = reached.limit
         whose = {Scope.CHANNEL: payer.channel_id, Scope.THREAD: payer.thread_id}.get(limit.scope, payer.guild_id)
         return self._tells(f"{limit.scope} {limit.in_words()}", whose, now, reached.resets_at)
@@ -197,20 +198,20 @@ class Limits:
         return announce
 
     def give_back(self, author_id: int) -> None:
-        """The newest answer counted for this person was not given."""
+        """Takes back the newest answer counted for this person, as it was not given."""
         if taken := self._taken.get(author_id):
             taken.pop()
             self._totals.answers(author_id, -1)
 
     def spend(self, spent: Spent, now: datetime, payer: Payer = NOBODY, purpose: Purpose = Purpose.ANSWER) -> Spent:
-        """Counts a model's call, and returns what it used with its price, as far as that is known."""
+        """Counts a call of a model, and returns what it used with its price, where that is known."""
         self.begin_day(now)
         spent = self.prices.priced(spent)
         self.ledger.add(payer, purpose, spent)
         return spent
 
     def reserve(self, call: Reserved, now: datetime) -> bool:
-        """Sets aside what a call may use, until release(), unless others have what is left."""
+        """Reserves what a call may use, until release(). False if other calls have reserved what is left."""
         self.begin_day(now)
         for account, among, limit in self.holding(call.payer):
             others = self._reserved[account, limit.in_money]
@@ -221,12 +222,12 @@ class Limits:
         return True
 
     def set_aside(self, call: Reserved) -> None:
-        """The same for what was reserved among all processes."""
+        """Reserves it without a check, as for what is reserved among all processes already."""
         self._count_reserved(call, 1)
         self._calls[call] = None
 
     def release(self, call: Reserved) -> None:
-        """Gives back what was set aside."""
+        """Releases what was reserved for a call."""
         del self._calls[call]
         self._count_reserved(call, -1)
 
@@ -239,19 +240,19 @@ class Limits:
                     del self._reserved[key]
 
     def in_money(self, payer: Payer) -> bool:
-        """Whether any budget in money holds for these."""
+        """Whether any budget in money limits this payer."""
         return any(limit.in_money for _, _, limit in self.holding(payer))
 
     def has_budget(self, now: datetime) -> bool:
-        """Whether anything is left of what there is in all."""
+        """Whether anything is left of the budgets for all guilds together."""
         return self.reached(now, NOBODY) is None
 
     def may_judge(self, now: datetime, payer: Payer = NOBODY) -> bool:
-        """Whether there is budget for a call that only finds out whether to answer."""
+        """Whether there is budget for a call that only judges whether to answer: no budget is used to four fifths."""
         return self.reached(now, payer, explicit=False) is None
 
     def reached(self, now: datetime, payer: Payer, *, explicit: bool = True) -> Reached | None:
-        """The budget that these have spent, or, not explicit, four fifths of it; one that is spent comes first."""
+        """A budget that this payer has spent; if there is none and not explicit, one that is used to four fifths."""
         self.begin_day(now)
         near: Reached | None = None
         for account, _, limit in self.holding(payer):
@@ -263,7 +264,7 @@ class Limits:
         return near
 
     def standing(self, now: datetime, payer: Payer) -> list[Reached]:
-        """All budgets that these pay from, and what is used of them."""
+        """All budgets that limit this payer, and what is used of each."""
         self.begin_day(now)
         return [
             Reached(limit, self._used(account, limit), limit.period.end(now))
@@ -271,26 +272,26 @@ class Limits:
         ]
 
     async def looked_up(self, now: datetime, payer: Payer) -> list[Reached]:
-        """The same for somebody who wants to know: also of accounts that nobody has asked for lately."""
+        """The same after looking up what other processes have used, for somebody who asks."""
         self.standing(now, payer)
         await self._totals.known()
         return self.standing(now, payer)
 
     def by_all(self, now: datetime, account: Account = (Scope.TOTAL, 0), period: Period = Period.DAY) -> Amount | None:
-        """What all processes have used of an account in this day or month; None where there is no other process."""
+        """What all processes have charged to an account in this day or month; None: no others share the budgets."""
         self.begin_day(now)
         if self._totals is self.ledger:
             return None
         return Amount(*(self._totals.charged(account, period, in_money=money) for money in (False, True)))
 
     async def looked_up_by_all(self, now: datetime, account: Account) -> dict[Period, Amount]:
-        """The same for somebody who wants to know: of an account that nobody has asked for lately."""
+        """The same of each period, after looking up what other processes have used, for somebody who asks."""
         if all(self.by_all(now, account, period) for period in Period):
             await self._totals.known()
         return {period: amount for period in Period if (amount := self.by_all(now, account, period))}
 
     def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
-        """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""
+        """The budgets that limit a payer, each as: account, among how many people its cost is divided, limit."""
         has_own = payer.guild_id and not payer.is_exempt
         own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id) if has_own else ()
         for account, among in payer.accounts():
@@ -310,13 +311,13 @@ class Limits:
             self._recent(author_id, now)
 
     def stored(self) -> JsonValue:
-        """Today, the calls that have not ended and who was told what, for restore() after a restart; a minute is not
-        worth it."""
+        """Today, the calls that have not ended and the notices given, for restore() after a restart. The answers of the
+        last minute are not worth storing."""
         told: JsonValue = orjson.loads(self.to_store()())
         return told
 
     def to_store(self) -> Callable[[], bytes]:
-        """Gives the same as it is now, in JSON, whenever that is made."""
+        """Copies the same, and returns a function that encodes the copy as JSON, in whatever thread."""
         day, tokens, today, calls, told = (
             self.ledger.day, self.tokens_today, self.ledger.today.copy(), [*self._calls], {**self._told},
         )  # fmt: skip
@@ -339,7 +340,7 @@ class Limits:
         return encode
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() gave. What another day than this one used counts for its month alone; a call that had not
+        """Adds what stored() returned. What was used on another day counts for its month only; a call that had not
         ended counts as interrupted. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._told |= {(what, whom): until for what, whom, until in read.told}
@@ -364,7 +365,7 @@ class Limits:
 
     def begin_day(self, now: datetime) -> None:
         day, today = self.ledger.day, now.date()
-        # A clock that is set back renews no budget; but what was stored in the future would be spent for too long.
+        # A clock set back renews no budget; but a stored day in the future would keep a budget spent for too long.
         if day is None or today > day or (self._is_restored and today < day):
             self.ledger.begin(today)
         self._is_restored = False

@@ -21,13 +21,13 @@ END_MARKS = " \t\n.?!"
 Link = tuple[int, int, int]
 """The ids of a message's guild, 0 in a direct message, its channel, and its own."""
 Source = tuple[Literal["message", "person", "channel"], int]
-"""Where words come from that somebody keeps: with any of these they go."""
+"""A source of stored words: when one of their sources is deleted or forgotten, the words are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file as Discord describes it. kind: its media type, as whoever posted it says. seconds: how long a voice
-    message is; 0: unknown."""
+    """A file as Discord describes it. kind: its media type, as stated by whoever posted it. seconds: length of a voice
+    message; 0: unknown."""
 
     name: str
     kind: str
@@ -47,12 +47,12 @@ def ids_in(match: re.Match[str]) -> Link:
 
 
 def file_key(url: str) -> str:
-    """What stays the same of a file's address, which Discord signs anew each time."""
+    """A file's URL without its signature, which Discord makes anew each time."""
     return url.partition("?")[0]
 
 
 def _both(some: frozenset[int], others: frozenset[int]) -> frozenset[int]:
-    """All of these; one of the two itself where the other adds nothing, as each set takes 216 bytes."""
+    """The union; one of the two sets itself where the other adds nothing, as each set takes 216 bytes."""
     return some if others <= some else others if some <= others else some | others
 
 
@@ -69,7 +69,7 @@ def _calls_in(content: str) -> frozenset[str]:
 
 
 class _Found:
-    """What a message's other fields tell, found when it is first asked for: in slots, as a dict takes 1.5 kB a message.
+    """Fields of a message that are computed from the others on first access; slots, as a dict takes 1.5 kB a message.
 
     addressed: whom it mentions or replies to, and of the bot's own messages, whom they answer; named: whom it is
     addressed to or names in its text by id, whether Discord made that a mention or not. wording: how it is worded.
@@ -81,7 +81,7 @@ class _Found:
     named: frozenset[int]
     wording: Wording
 
-    if not TYPE_CHECKING:  # or it would take any name for an attribute's
+    if not TYPE_CHECKING:  # else mypy would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             if (find := FINDS.get(name)) is None:
@@ -142,7 +142,7 @@ class MessageRecord(_Found):
 
     @property
     def own_words(self) -> tuple[str, frozenset[str]]:
-        """What its author wrote, and attached: of a person's not what Discord adds to links, of a bot's also the
+        """What its author wrote and attached: a person's without what Discord adds to links, a bot's with its
         embeds."""
         return self.text if self.is_other_bot else self.content, self.attached
 
@@ -173,9 +173,9 @@ class MessageRecord(_Found):
         return _calls_in(self.content)
 
     def forget_wording(self, *, whole: bool = True) -> None:
-        """Lets go of what was read, a kilobyte; whoever asks for it later has it read again.
+        """Drops what was computed, about a kilobyte; on the next access it is computed again.
 
-        whole: also of what decisions need for longer than on the next few messages.
+        whole: also drops what decisions need for longer than the next few messages.
         """
         try:  # noqa: SIM105 - suppress() takes twice as long, three times a message
             object.__delattr__(*((self, "wording") if whole else (self.wording, "grams")))
@@ -184,7 +184,7 @@ class MessageRecord(_Found):
 
     @property
     def links(self) -> Sequence[Link]:
-        """The messages that its author gives a link to; what they forward, reply to or click are not their words."""
+        """The messages that its author links to in the content: not in what they forward, reply to or click."""
         if self.is_label:
             return []
         return [ids_in(match) for match in LINK.finditer(self.content)]
@@ -206,7 +206,7 @@ class MessageRecord(_Found):
 
     @property
     def size(self) -> int:
-        """Characters it takes to keep and to tell, about."""
+        """About how many characters it takes to store and to show the model."""
         return (
             len(self.content)
             + len(self.readable)
@@ -222,7 +222,7 @@ FINDS = {name: getattr(MessageRecord, f"_find_{name}") for name in _Found.__slot
 class Appended:
     """A message as it is appended to the transcript of its channel. tokens: as the provider counted.
 
-    parent_id: of a thread, its channel; None: as it is known. is_moved: a conversation of its channel went on there.
+    parent_id: of a thread, its channel; None: as recorded before. is_moved: a conversation of that channel moved here.
     """
 
     channel_id: int
@@ -234,13 +234,13 @@ class Appended:
 
 
 def sources_of(message: MessageRecord) -> list[Source]:
-    """Where the words of a message come from."""
+    """The sources of a message's words: the message, its author, whom it answers and whom it may quote."""
     people = dict.fromkeys((message.author_id, *message.addressees, *message.drew_on))
     return [("message", message.message_id), *(("person", one) for one in people)]
 
 
 def sources_of_reading(message: MessageRecord, channel_id: int) -> list[Source]:
-    """The same for whoever reads it in a channel, with what it quotes of the message that it replies to."""
+    """The same as it is read in a channel: also the channel, and the message that it replies to and quotes."""
     quoted: list[Source] = []
     if message.reply_to_id is not None:
         quoted.append(("message", message.reply_to_id))
@@ -250,9 +250,10 @@ def sources_of_reading(message: MessageRecord, channel_id: int) -> list[Source]:
 
 
 def as_one(messages: Sequence[MessageRecord], user_id: int) -> MessageRecord:
-    """Messages of one person, oldest first, as one that was posted when the newest was.
+    """Joins messages of one person, oldest first, into one with the time and id of the newest.
 
-    It mentions whom any of them mentions. It replies to this user if one of them does, else as the newest reply does.
+    It mentions everyone whom any of them mentions. If one of them replies to this user, so does it; else it replies to
+    what the newest reply replies to.
     """
     newest = messages[-1]
     if len(messages) == 1:
@@ -278,7 +279,7 @@ def as_one(messages: Sequence[MessageRecord], user_id: int) -> MessageRecord:
 
 
 def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> MessageRecord:
-    """A reply once the message that it replies to was edited, or, where None, deleted."""
+    """A reply with its quote updated after the quoted message was edited, or, if None, deleted."""
     attached = replied_to.attached if replied_to else frozenset[str]()
     files = tuple(file for file in message.reply_files if file.key in attached)
     drew_on = message.drew_on if replied_to else message.drew_on - message.quoted_from

@@ -1,4 +1,4 @@
-"""Document 000's figures: what messages meant, and where they went, since the start."""
+"""Document 000's figures: how messages were read and routed since the start."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ class Metrics:
         self._seconds = 0.0
 
     def add(self, seconds: float, **holds: bool) -> None:
-        """Counts a message. seconds: how long it took to read; holds: which of the figures count it."""
+        """Counts a message. seconds: how long reading it took; holds: which figures count the message."""
         self._seconds += seconds
         self._counts.update(["total_processed", *(name for name, does_hold in holds.items() if does_hold)])
 
     def figures(self) -> dict[str, int | float | str]:
-        """The document's twelve, with `routed_to_gpt5` by our word, too. A cache hit: the channel was known."""
+        """The document's twelve figures, and `routed_to_agent`, our name for `routed_to_gpt5`. A cache hit: the channel
+        was known."""
         names = "total_processed routed_to_miniapp awaiting_resolutions soft_context_hits queries_enriched cache_hits"
         counts = {name: self._counts[name] for name in names.split()}
         total = counts["total_processed"]

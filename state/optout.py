@@ -1,4 +1,4 @@
-"""Who does not want to be read, and what is still known of their messages."""
+"""Who opted out of being read, and what is still kept of their messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OptOut:
 
 
 def redacted(record: MessageRecord) -> MessageRecord:
-    """What may be known of a message by somebody who opted out: its place, its ids and whom it addresses."""
+    """What may be kept of a message by somebody who opted out: its place, its ids and whom it addresses."""
     return without_quote(
         replace(record, author=SOMEBODY, content="", mentioned=record.mentions, readable=UNREAD, images=(), files=())
     )

@@ -1,6 +1,6 @@
-"""What models cost: by the owner's table (PRICES), else as genai-prices knows, which comes with what we are built on.
+"""What models cost: by the owner's table (PRICES), else by genai-prices, which pydantic-ai depends on.
 
-Nothing is asked over the network: what genai-prices knows is what the installed package brings.
+Makes no requests: the prices are those that the installed genai-prices package contains.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ WHAT_WORKS = 'a TOML table for each model, such as ["openai:gpt-5-mini"] with in
 
 
 class PricesError(ValueError):
-    """Prices that cannot be used. Its text is one sentence for the owner: file, model, remedy."""
+    """Prices that cannot be used. Its text is one sentence for the owner that names file, model and remedy."""
 
 
 class Rates(BaseModel):
-    """Dollars for a million tokens: sent, of these read from the provider's cache (else as sent), and the model's."""
+    """Dollars per million tokens. input: sent; output: written by the model; cached: of those sent, read from the
+    provider's cache; None: as input."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,28 +45,28 @@ class Rates(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """table: by a model's name, with or without its provider; it counts before what genai-prices knows."""
+    """table: rates by a model's name, with or without its provider; it takes precedence over genai-prices."""
 
     table: Mapping[str, Rates] | None = None
 
     def priced(self, spent: Spent) -> Spent:
-        """With what it costs, unless that is told already, or known of nobody."""
+        """Returns it with its cost, unless that is set already or no price is known."""
         if spent.micros is not None:
             return spent
         cost = self._dollars(spent)
         return spent if cost is None else replace(spent, micros=in_micros(cost))
 
     def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int, *, is_sound: bool = False) -> int:
-        """Micro-dollars of a call that one of these answers; 0 where no price is known.
+        """The most that a call answered by one of these models can cost, in micro-dollars; 0 if no price is known.
 
-        To write what is sent to a cache may cost more than to send it. is_sound: all of that is sound.
+        All of tokens_in may be written to a cache, which may cost more. is_sound: tokens_in is audio.
         """
         audio = tokens_in if is_sound else 0
         calls = (Spent(m, tokens_in, tokens_out, 0, w, audio) for m in models for w in (0, tokens_in))
         return max((self.priced(call).micros or 0 for call in calls), default=0)
 
     def unknown(self, models: Iterable[str]) -> list[str]:
-        """Those whose price nobody knows."""
+        """The models without a known price."""
         return [model for model in dict.fromkeys(models) if self._dollars(Spent(model, 1, 1)) is None]
 
     def _dollars(self, spent: Spent) -> Decimal | None:
@@ -88,14 +89,14 @@ class Prices:
         )
         try:
             cost = calc_price(usage, name, provider_id=provider)
-        except (LookupError, ValueError):  # a model that it does not know, or counts that cannot be
+        except (LookupError, ValueError):  # an unknown model, or impossible counts
             return None
-        hourly = getattr(cost.model_price, "input_audio_hours", None)  # of which calc_price makes nothing
+        hourly = getattr(cost.model_price, "input_audio_hours", None)  # calc_price ignores it
         return hourly * spent.audio / SOUND_AN_HOUR if hourly and not cost.total_price else cost.total_price
 
 
 def in_micros(dollars: Decimal) -> int:
-    """Micro-dollars, rounded up: what is counted is never less than what was billed, unless that cannot be."""
+    """Micro-dollars, rounded up, so that never less is counted than was billed; at most MOST_MICROS."""
     return int(min(dollars * 1_000_000, Decimal(MOST_MICROS)).to_integral_value(ROUND_CEILING))
 
 

@@ -1,6 +1,6 @@
 """When we may start to talk: the three-state machine of the document "SessionState v2".
 
-All that moves a session between its states, or changes one of its flags, stands in this file. A session is *thinking*
+All that moves a session between its states, or changes one of its flags, is in this file. A session is *thinking*
 (nobody talks with us), or in *proactive assistance* (we have made an offer unasked), or in *reactive assistance*
 (somebody talks with us):
 
@@ -14,11 +14,11 @@ that is illegal in a state raises InvalidTransitionError before anything has cha
 
 The timeout counts from the last interaction of any kind, the entry into an active state being one, and is over when
 *more* than its seconds have passed. The cooldown counts from the tick that started it, and is over when *all* its
-seconds have passed; a tick or an attempt to become proactive then ends it. Nothing is flushed by merely looking.
+seconds have passed; a tick or an attempt to become proactive then ends it. Reading a field changes nothing.
 
 Moments are seconds of the wall clock, so that a snapshot means the same after a restart and on another machine. A wall
-clock can be set back: `tick` takes a moment that lies in the future for now, and nothing lasts longer than its period
-from that tick on. A clock that is set forward ends things early.
+clock can be set back: `tick` replaces a moment in the future by now, so that nothing lasts longer than its period from
+that tick on. A clock that is set forward ends things early.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from state.proactive_form import read_snapshot, write_snapshot
 
 
 class AgentStateV2(StrEnum):
-    """What a session is in. The values are those of the document."""
+    """The state of a session. The values are those of the document."""
 
     THINKING = "thinking"
     PROACTIVE = "proactive_assistance"
@@ -62,7 +62,7 @@ TRANSITIONS: Mapping[AgentStateV2, Mapping[_Event, AgentStateV2]] = {
 
 
 class InvalidTransitionError(Exception):
-    """The caller asked for what is illegal in this state. Nothing has changed."""
+    """A transition that is illegal in the current state. Nothing has changed."""
 
     def __init__(self, state: AgentStateV2, event: str) -> None:
         super().__init__(f"{event} is not allowed in the state {state}.")
@@ -71,7 +71,7 @@ class InvalidTransitionError(Exception):
 
 
 class ConversationEventType(StrEnum):
-    """How a conversation came to be known: a new one was opened, or somebody replied in one that exists."""
+    """How a session was linked to a conversation: a new one was opened, or somebody replied in an existing one."""
 
     NEW = "new"
     REPLY_EXISTING = "reply_existing"
@@ -79,7 +79,7 @@ class ConversationEventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConversationLink:
-    """That a session talks in a conversation. conversation_id: where what we send goes."""
+    """A session's link to a conversation. conversation_id: where its messages are sent."""
 
     session_id: str
     conversation_id: str
@@ -90,7 +90,7 @@ class ConversationLink:
 class ThinkingState:
     """Mutable. cooldown_started_at: epoch seconds; 0.0 where no cooldown has started.
 
-    active_cooldown_period_s: how long this one cooldown takes; None: as long as the session's cooldowns do.
+    active_cooldown_period_s: length of this cooldown; None: the session's cooldown_period_s.
     """
 
     cooldown_active: bool = False
@@ -104,7 +104,7 @@ class ThinkingState:
 
 @dataclass(slots=True)
 class ProactiveState:
-    """Mutable. trigger_id: what made us offer. time_since_last_interaction_s: as of the last tick."""
+    """Mutable. trigger_id: what caused the offer. time_since_last_interaction_s: as of the last tick."""
 
     trigger_id: str = ""
     user_clicked_option: bool = False
@@ -127,10 +127,11 @@ OWN_DATA: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(init=False, slots=True)
 class SessionState:
-    """Where a session stands. Mutable; the methods change it, and owners may set moments and a cooldown's period.
+    """The state machine of one session. Mutable: its methods change it; its owner may set moments and a cooldown's
+    period.
 
-    Of the states' own data (thinking, proactive, reactive) each is always there, and starts anew when its state is
-    entered. last_interaction_at: epoch seconds. metadata: JSON.
+    thinking, proactive, reactive: the data of each state; always there, replaced when that state is entered.
+    last_interaction_at: epoch seconds. metadata: JSON.
     """
 
     interaction_timeout_s: float
@@ -172,7 +173,7 @@ class SessionState:
         self.conversation_id = None
 
     def tick(self) -> None:
-        """Applies what time has brought about: first a timeout, then the end of a cooldown."""
+        """Applies what is due by now: first a timeout, then the end of a cooldown."""
         now = self.clock()
         self.last_interaction_at = min(self.last_interaction_at, now)
         self.thinking.cooldown_started_at = min(self.thinking.cooldown_started_at, now)
@@ -194,7 +195,7 @@ class SessionState:
         return True, "ok"
 
     def transition_to_proactive(self, trigger_id: str) -> bool:
-        """We make an offer. Gives False, and changes nothing, while a cooldown runs.
+        """Records that we make an offer. Returns False, and changes nothing, while a cooldown runs.
 
         Raises InvalidTransitionError unless THINKING.
         """
@@ -209,27 +210,27 @@ class SessionState:
         return True
 
     def transition_to_reactive(self) -> None:
-        """Somebody talks with us; that ends a cooldown. Raises InvalidTransitionError unless THINKING."""
+        """Records that somebody talks with us, and ends a cooldown. Raises InvalidTransitionError unless THINKING."""
         self.current_state = self._after(_Event.CHAT)
         self._end_cooldown()
         self.reactive = ReactiveState()
         self.last_interaction_at = self.clock()
 
     def record_any_interaction(self) -> None:
-        """Anything was done with what we said or show."""
+        """Records that a user did anything with what we said or show."""
         self.last_interaction_at = self.clock()
 
-    # A user sent a message, or added a reaction; a tour went on, whether or not its user ever talked with us.
+    # A message, a reaction, or a further step of a tour, whether or not its user ever talked with us.
     record_user_interaction = record_reaction = record_tour_step = record_any_interaction
 
     def record_option_click(self) -> None:
-        """A user clicked a quick reply; in PROACTIVE the offer's."""
+        """Records that a user clicked a quick reply; in PROACTIVE, one of the offer."""
         if self.current_state is AgentStateV2.PROACTIVE:
             self.proactive.user_clicked_option = True
         self.record_any_interaction()
 
     def set_visual_guidance(self, active: bool) -> None:
-        """A tour is shown, or no more; to begin one is an interaction. No effect in THINKING."""
+        """Records whether a tour is shown; starting one is an interaction. No effect in THINKING."""
         if self.current_state is AgentStateV2.THINKING:
             return
         self.visual_guidance_active = active
@@ -237,9 +238,9 @@ class SessionState:
             self.record_any_interaction()
 
     def on_conversation_linked(self, link: ConversationLink) -> None:
-        """What we send goes there from now on; a reply in an existing conversation changes no link that there is.
+        """Links the session to a conversation. A reply in an existing conversation does not replace a link.
 
-        Raises ValueError for a link of another session; a session without an id takes any.
+        Raises ValueError for a link of another session; a session without an id accepts any.
         """
         if self.session_id not in ("", link.session_id):
             raise ValueError(f"This is session {self.session_id!r}: the link is one of session {link.session_id!r}.")
@@ -248,9 +249,9 @@ class SessionState:
             self.conversation_id = link.conversation_id
 
     def to_dict(self) -> dict[str, Any]:
-        """A snapshot, JSON types only, that shares nothing with the session.
+        """A snapshot of JSON types only, which shares nothing with the session.
 
-        Raises ValueError where something was set that `from_dict` would refuse, such as metadata that is no JSON.
+        Raises ValueError for a value that `from_dict` would refuse, such as metadata that JSON cannot hold.
         """
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "clock"}
         own |= {name: asdict(own[name]) for name in OWN_DATA}
@@ -258,10 +259,10 @@ class SessionState:
 
     @classmethod
     def from_dict(cls, d: Any, *, clock: Callable[[], float] = time.time) -> SessionState:
-        """Undoes `to_dict`; tick before use. Fields that are unknown are left out: a later form may have more of them.
+        """Reads what `to_dict` returns; tick before use. Ignores unknown fields: later versions may add some.
 
-        Raises ValueError, in one sentence that says what is wrong first of all, for any other `_v`, for a missing field
-        or one of another type, for a number that is negative or not finite, and for an unknown state.
+        Raises ValueError, in one sentence that names the first error, for any other `_v`, for a missing field or one of
+        another type, for a number that is negative or not finite, and for an unknown state.
         """
         read = read_snapshot(d)
         read |= {name: own_data(**read[name]) for name, own_data in OWN_DATA.items()}
@@ -289,6 +290,6 @@ class SessionState:
 
 
 def _period(name: str, seconds: float) -> float:
-    if not 0 <= seconds < math.inf:  # also where it is not a number
+    if not 0 <= seconds < math.inf:  # true for NaN, too
         raise ValueError(f"{name} is {seconds}: it must be a number of seconds, zero or more.")
     return seconds

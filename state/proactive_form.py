@@ -1,4 +1,4 @@
-"""How the state of a session is written down: its fields by name, JSON types only, and the version of this form."""
+"""The stored form of a session's state: its fields by name, JSON types only, and the version of this form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 class Form(BaseModel):
-    """Read strictly: nothing may be missing. What is unknown is left out, a later form may have more."""
+    """Strict: no field may be missing. Unknown fields are ignored, as later versions may add some."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -34,7 +34,7 @@ class ReactiveForm(Form):
 
 
 class SnapshotForm(Form):
-    """All but the version. Moments are epoch seconds."""
+    """All fields but the version. Moments are epoch seconds."""
 
     session_id: str
     metadata: dict[str, JsonValue]
@@ -51,12 +51,12 @@ class SnapshotForm(Form):
 
 
 def write_snapshot(fields: dict[str, Any]) -> dict[str, Any]:
-    """A copy of them in this form. Raises ValueError for what `read_snapshot` would refuse."""
+    """A copy of the fields in this form. Raises ValueError for what `read_snapshot` would refuse."""
     return {"_v": VERSION, **_checked(fields)}
 
 
 def read_snapshot(snapshot: Any) -> dict[str, Any]:
-    """Undoes `write_snapshot`. Raises ValueError, in one sentence that says what is wrong first of all."""
+    """Reads what `write_snapshot` returns. Raises ValueError, in one sentence that names the first error."""
     if not isinstance(snapshot, dict):
         raise ValueError("This is no snapshot of a session's state: it is no mapping.")
     if snapshot.get("_v") != VERSION:
@@ -69,7 +69,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         return SnapshotForm.model_validate(fields).model_dump(mode="json")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"][:2]))  # further down is metadata, of whatever depth
+        where = ".".join(map(str, first["loc"][:2]))  # below that is metadata, of any depth
         raise ValueError(
             f"This is no snapshot of a session's state: {where} cannot be used ({first['msg']})."
         ) from None

@@ -1,4 +1,4 @@
-"""What we ask of somebody, as a value: which kind of answer is awaited, among which options.
+"""A prompt's question as a value: which kind of answer is awaited, among which options.
 
 The kinds, the names and the form of `conversation_state` are those of the document "Conversation State Manager".
 """
@@ -18,12 +18,12 @@ from pydantic_core import PydanticCustomError
 
 from understanding.choice_text import Option
 
-MAX_KEYS = 20  # of soft context, which goes with each message
+MAX_KEYS = 20  # of soft context, which is passed on with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 GO_ON = "Go on"
-ENDS_WITH = "ends_with"  # in the context: the last words of an answer that was cut, with which the bot can go on
-MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
-# What orjson has a form for and JSON has none comes back as a text, where the asker expects what it gave.
+ENDS_WITH = "ends_with"  # in the context: the last words of a cut answer that the bot can go on with
+MAX_OPTIONS = 100  # a typed answer can choose among so many; buttons and menus have at most 25
+# orjson would write dataclasses and dates as text, which is not what the asker would expect back.
 JSON_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
@@ -47,15 +47,15 @@ class ResolutionType(StrEnum):
 
 
 class ConversationStateError(ValueError):
-    """A conversation state that cannot be awaited. Its text is one sentence that names who asked for it."""
+    """A `conversation_state` that cannot be used. Its text is one sentence that names who set it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is awaited once a message of ours is posted.
+    """What a prompt awaits once it is posted.
 
-    context: whatever the asker wants back with the answer. source_handler: who asked, "mini-app.handler".
-    anyone: whether everybody in the channel may answer, and not only whoever was asked.
+    context: data that the asker gets back with the answer. source_handler: who asked, as "mini-app.handler".
+    anyone: everybody in the channel may answer, not only the person asked.
     """
 
     awaiting_type: AwaitingType
@@ -66,19 +66,19 @@ class Ask:
 
     @classmethod
     def to_go_on(cls, ends_with: str, source_handler: str) -> Ask:
-        """Offers to go on with an answer that was cut, whose last words these are."""
+        """Offers to go on with an answer that was cut, which ends with these words."""
         return cls(AwaitingType.SELECTION, (GO_ON,), {ENDS_WITH: ends_with}, source_handler)
 
     @property
     def ends_with(self) -> str:
-        """The last words of the answer that it offers to go on with; empty: it is a question, and wants a reply."""
+        """The last words of the answer that it offers to go on with; empty: it is no such offer but a question."""
         return str(self.context.get(ENDS_WITH, ""))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The options as they are shown: by name, and where names are equal also by what else tells them apart.
+        """The options as they are shown: by name, with attributes added where names are equal.
 
-        Attributes count that are text and differ among the options of that name: "Shake Shack (Shibuya)".
+        Added are those attributes that are text and differ among options of that name: "Shake Shack (Shibuya)".
         """
         count = Counter(map(_name, self.options))
         return tuple(_name(o) if count[_name(o)] == 1 else _told_apart(o, self.options) for o in self.options)
@@ -87,7 +87,7 @@ class Ask:
 def as_json(value: object) -> JsonValue:
     """A copy of the value as it would come back from a store: a tuple as a list, the member of an enum as its value.
 
-    Raises ValueError for what JSON has no form for, a key that is no text among it.
+    Raises ValueError for what JSON cannot hold, such as a key that is not a string.
     """
     try:
         read: JsonValue = orjson.loads(orjson.dumps(value, option=JSON_ONLY))
@@ -101,7 +101,7 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(as_json)]
 
 
 class ConversationState(BaseModel):
-    """The mapping by which a response says what it awaits, and what the conversation is about from now on."""
+    """The mapping in which a response says what it awaits, and what the conversation is about."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -118,12 +118,12 @@ class _Known(BaseModel):
 
 
 def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, Any]]:
-    """What a `conversation_state` asks for, and the soft context in it.
+    """Reads the question and the soft context from a `conversation_state`.
 
-    asker: who set it, for errors; its own source_handler, if there is one, is named instead.
-    Raises ConversationStateError for an unknown awaiting_type, an unknown key, options that are missing, unnamed, not
-    named by text or more than 100, options where none can be chosen, what JSON has no form for, and as
-    read_soft_context does.
+    asker: who set it, for errors; its source_handler, if set, is named instead.
+    Raises ConversationStateError for an unknown awaiting_type or key; for options that are missing, unnamed, whose name
+    is not a string, or more than 100; for options with another awaiting_type than a selection; for what JSON cannot
+    hold; and as read_soft_context does.
     """
     asker = str(state.get("source_handler") or asker)
     try:
@@ -142,10 +142,10 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
 
 
 def read_soft_context(soft_context: Mapping[str, Any], asker: str) -> Mapping[str, Any]:
-    """The soft context as JSON has it.
+    """The soft context as JSON.
 
-    Raises ConversationStateError for more than 20 keys, for more than 200 characters in one or in its value, and for
-    what JSON has no form for.
+    Raises ConversationStateError for more than 20 keys, for a key or value of more than 200 characters, and for what
+    JSON cannot hold.
     """
     if len(soft_context) > MAX_KEYS:
         raise ConversationStateError(f"{asker}: soft_context has {len(soft_context)} keys: {MAX_KEYS} are kept.")
@@ -159,7 +159,7 @@ def read_soft_context(soft_context: Mapping[str, Any], asker: str) -> Mapping[st
 
 
 def modernised(focus_state: Mapping[str, Any]) -> dict[str, Any]:
-    """The `conversation_state` that an old `focus_state` stands for. Warns that the old form is deprecated."""
+    """Converts an old `focus_state` to a `conversation_state`. Warns that the old form is deprecated."""
     warnings.warn(
         "focus_state is deprecated: use conversation_state, with awaiting_type and options at its top level.",
         DeprecationWarning,

@@ -1,6 +1,6 @@
-"""How a reply resolves what was asked: by typed words or by a click, always to the same value.
+"""How a reply resolves a prompt: a click and typed words give the same value.
 
-Lexical: no model, no network, deterministic. What is not sure resolves nothing.
+Lexical: no model, no network, deterministic. What is uncertain resolves nothing.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from understanding.selection import choose
 from understanding.wording import CUES_OF, read, words_of
 
 NOTE = "note"
-MAX_GOING_ON = 60  # characters of a reply by which somebody has an answer gone on with
-MAX_CONTENT = 1_000  # characters of a free answer that are taken
+MAX_GOING_ON = 60  # characters of a reply that accepts the offer to go on with an answer
+MAX_CONTENT = 1_000  # characters of a free answer that are kept
 
 BE = r"(?:it['’]?s|it\s+is|they['’]?re|they\s+are|place\s+is)"
 CLAUSE_START = re.compile(r"^\W{0,5}|[^\w\s]\s{1,3}", re.MULTILINE)
-# What may come before a tip. No other person does: "I have a meeting" is none.
+# What may come before a tip. No other pronoun may: "I have a meeting" is no tip.
 BEFORE = rf"""(?:(?:
     and|but|so|also|then|oh|ok|okay|yes|yeah|well|btw|fyi|just|definitely|absolutely|totally|seriously|really|very|super
     |always|please|must|a|{BE}|(?:the|this|that)(?=\s+place)|(?:make|be)\s+sure\s+to
     |(?:you|one|everyone|people)\s+(?:should|must|have\s+to|need\s+to|gotta)
     )\s+){{0,6}}"""
 
-# Document 000's patterns; what stands behind the words that tell the kind is the content. "best for" is looked for
-# before "vibe", whose "it's ..." would otherwise take "it's great for families". "Have" alone needs a "the", since
-# "have fun" and "you must have forgotten" are no tips.
+# Document 000's patterns; the content follows the words that tell the kind. "best for" comes before "vibe", whose
+# "it's ..." would otherwise match "it's great for families". "Have" alone needs a "the", since "have fun" and "you must
+# have forgotten" are no tips.
 METADATA_PATTERNS: Mapping[str, tuple[re.Pattern[str], ...]] = {
     kind: tuple(re.compile(BEFORE + pattern, re.IGNORECASE | re.VERBOSE) for pattern in patterns)
     for kind, patterns in {
@@ -49,7 +49,7 @@ METADATA_PATTERNS: Mapping[str, tuple[re.Pattern[str], ...]] = {
     }.items()
 }
 
-# A content that begins with one of these is talk: "get it", "good for him", "it's not ...", "it's what I said".
+# A content that begins with one of these is no note: "get it", "good for him", "it's not ...", "it's what I said".
 TALK = frozenset("question asking you me going_on pointing yes_no denial report modal request preposition".split())
 ELSEWHERE = "up down out off over away back again here there home later lost ready rid well been gone him her".split()
 NO_CONTENT = frozenset({word for word, cues in CUES_OF.items() if cues & TALK}.union(ELSEWHERE))
@@ -60,7 +60,7 @@ NO_VIBE = frozenset(
 )
 VERB = re.compile(r"(?>[^\Waeiouy]*[aeiouy])\w*ing")  # "restarting", but neither "king" nor "spring"
 
-# What only asks for patience, as words with a space before each.
+# Words that only ask for patience, each with a space before it.
 PATIENCE = r"""
     h+m+|u+m+|u+h+|e+r+m?|wait|(?:hold|hang)\ on|hold\ up|(?:i'll\ )?be\ right\ back
     |(?:(?:just|give\ me|gimme)\ )?(?:a|one|1)\ (?:sec|second|moment)|(?:just|give\ me|gimme)\ (?:a|one|1)\ min(?:ute)?
@@ -72,7 +72,7 @@ PUTS_OFF = re.compile(rf"\ (?:brb|bbl|afk|gtg|g2g)\b.*|(?:\ (?:{PATIENCE}))+", r
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What somebody answered. data: document 000's `resolution_data`, with its keys, `type` among them."""
+    """The answer to a prompt. data: document 000's `resolution_data`, with all its keys, `type` included."""
 
     type: ResolutionType
     data: Mapping[str, Any]
@@ -82,10 +82,10 @@ CALLED_OFF = Resolution(ResolutionType.CANCEL, {"type": "cancel"})
 
 
 def resolve(reply: str, ask: Ask, question: str = "", *, is_direct: bool = False) -> Resolution | None:
-    """What a typed reply resolves, or None. is_direct: it mentions the bot or replies to it.
+    """How a typed reply resolves a prompt; None: it does not. is_direct: it mentions the bot or replies to it.
 
-    An option comes before a cancel, since it may be called "Cancel", and so does a plain no: "nope" is both. An offer
-    to go on with an answer is resolved by words that say just that.
+    An option comes before a cancel, since an option may be called "Cancel"; so does a plain no, since "nope" is both.
+    An offer to go on with an answer is only accepted by words that say nothing else.
     """
     if ask.ends_with:
         words = "".join(f" {word}" for word in words_of(reply)) if len(reply) <= MAX_GOING_ON else ""
@@ -115,7 +115,7 @@ def confirmed(is_yes: bool) -> Resolution:
 
 
 def given(ask: Ask, text: str) -> Resolution:
-    """Free words: the input that was asked for, or a note of whichever kind they are."""
+    """A free answer: the input that was asked for, or a note and its kind."""
     content = text.strip()[:MAX_CONTENT]
     if ask.awaiting_type is not AwaitingType.METADATA:
         return Resolution(ResolutionType.INPUT, {"type": "input", "content": content})
@@ -126,10 +126,10 @@ def given(ask: Ask, text: str) -> Resolution:
 
 
 def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
-    """Whether free words answer: no question, command to another bot, bare thanks, laugh or emoji, nor nothing at all.
+    """Whether a reply is a free answer: not empty, a question, a command to another bot, bare thanks, laugh or emoji.
 
-    A note is one by its pattern, or any statement that is said to the bot directly. No input is what only asks to wait:
-    "brb ...", or nothing but "one sec", "hold on", "hm" and the like.
+    A note has to match a pattern, or be said to the bot directly. An input must not merely ask to wait: "brb ...", or
+    nothing but "one sec", "hold on", "hm" and the like.
     """
     wording = read(reply)
     starts_else = (
@@ -143,7 +143,7 @@ def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
 
 
 def _kind_of_note(text: str) -> tuple[str, str] | None:
-    """The kind and the content, where a pattern stands at the start of the text or of one of its clauses."""
+    """The kind and content of a note, if a pattern matches at the start of the text or of one of its clauses."""
     starts = [match.end() for match in CLAUSE_START.finditer(text)]
     for kind, patterns in METADATA_PATTERNS.items():
         for pattern, start in product(patterns, starts):
@@ -154,10 +154,11 @@ def _kind_of_note(text: str) -> tuple[str, str] | None:
 
 
 def _is_talk(kind: str, words: Sequence[str]) -> bool:
-    """Whether a content names nothing lasting.
+    """Whether a content is talk, and so no note.
 
-    It begins with a pronoun and the like, or with a verb in -ing ("try restarting it"), which people may be best at; a
-    vibe is no time either, nor does it end in one ("it's down now"). What has no words at all is a picture.
+    It begins with a pronoun and the like, or with a verb in -ing ("try restarting it"), except after "best for"; or it
+    is a vibe that begins with a number or a time, or ends with a time ("it's down now"). A content without any words,
+    such as a picture, is a note.
     """
     first = next((word for word in words if word not in ADVERBS), "")
     if not words or first in NO_CONTENT or kind == "best_for":

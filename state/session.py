@@ -1,7 +1,7 @@
 """The stored transcript of a conversation.
 
-The fields, ids and operations are those of the document "State Management": operations give a new Session and leave the
-old one as it was; only `add_message` records in place.
+The fields, ids and operations are those of the document "State Management": operations return a new Session and leave
+the old one unchanged; only `add_message` changes it in place.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Wanted = Collection[MessageCategory] | Callable[[Message], bool]
 
 
 class VersionError(SessionError):
-    """A session that another version of this program wrote, and that this one must not touch."""
+    """A session that another version of this program wrote. It must not be changed."""
 
 
 class Recorder(Protocol):
-    """Whoever stores a session's messages as they are added."""
+    """Stores a session's messages as they are added."""
 
     def record(self, session: Session, message: Message) -> None:
-        """Adds a message and stores it. Raises SessionError, and never for a disk's sake."""
+        """Adds a message and stores it. Raises SessionError, but not when the disk fails."""
 
 
 class SessionForm(BaseModel):
-    """A session as JSON, its messages unread."""
+    """A session as JSON, its messages not yet checked."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -41,14 +41,14 @@ class SessionForm(BaseModel):
     id: str = Field(min_length=1)
     created_at: Timestamp
     last_active: Timestamp
-    message_count: int = 0  # for those who read no further; the messages themselves say it again
+    message_count: int = 0  # for readers of the first line only
     metadata: dict[str, Any]
     messages: list[Any]
 
 
 @dataclass
 class Session:
-    """A transcript. Times are ISO 8601. recorder: who stores what is added to it; None where nobody does."""
+    """A transcript. Times are ISO 8601. recorder: stores what is added to it; None: it is not stored."""
 
     id: str = field(default_factory=lambda: new_id(datetime.now(UTC)))
     messages: list[Message] = field(default_factory=list)
@@ -60,13 +60,13 @@ class Session:
 
     @property
     def tokens(self) -> int:
-        """As counted by the provider where known, else estimated."""
+        """Tokens of all messages: as counted by the provider where known, else estimated."""
         return sum(message.size for message in self.messages)
 
     def add_message(self, message: Message) -> None:
-        """Records it; in place of the one of the same id, if there is one.
+        """Adds a message, or replaces the one with the same id.
 
-        Raises SessionError, having recorded nothing, for one that cannot be stored in a session that is.
+        In a stored session, raises SessionError for one that cannot be stored, and adds nothing.
         """
         if self.recorder:
             self.recorder.record(self, message)
@@ -74,7 +74,7 @@ class Session:
             self.take(message, now())
 
     def take(self, message: Message, last_active: str) -> None:
-        """Adds it as it was recorded before, or is recorded by the caller."""
+        """Adds a message without storing it: it is stored already, or the caller stores it."""
         self.last_active = last_active
         if len(self._places) != len(self.messages):  # somebody changed the list
             self._places = {known.id: place for place, known in enumerate(self.messages)}
@@ -86,16 +86,16 @@ class Session:
             self.messages.append(message)
 
     def filter(self, wanted: Wanted) -> Session:
-        """One with only the messages of these categories, or only those that are wanted."""
+        """Returns a session with only the messages of these categories, or those for which the function holds."""
         if callable(wanted):
             return self._with([message for message in self.messages if wanted(message)])
         return self._with([message for message in self.messages if message.category in wanted])
 
     def trim(self, max_tokens: int) -> Session:
-        """One that takes no more tokens than this, as far as system messages let it.
+        """Returns a session of at most max_tokens, or of the system messages alone where these are more.
 
-        Tool results go first, then dialogue, oldest first, then context. A tool's result never stays without its call:
-        a call counts for as much as the most important of its results, and takes them with it.
+        Tool results are dropped first, then dialogue, then context, each oldest first. A tool's result never stays
+        without its call: a call ranks as the most important of its results, and is dropped together with them.
         """
         gone = left_out(self.messages, max_tokens)
         return self._with([message for place, message in enumerate(self.messages) if place not in gone])
@@ -106,7 +106,7 @@ class Session:
         return {"version": VERSION, **self.header(), "messages": messages}
 
     def header(self) -> dict[str, Any]:
-        """What a list of sessions shows of it."""
+        """The fields that a list of sessions shows."""
         return {
             "id": self.id,
             "created_at": self.created_at,
@@ -117,9 +117,9 @@ class Session:
 
     @classmethod
     def from_dict(cls, fields: Any) -> Session:
-        """Undoes `to_dict`. Of messages with the same id the last counts.
+        """Reads what `to_dict` returns. Of messages with the same id the last counts.
 
-        Raises VersionError for another version, SessionError for what is no session; nothing is half read.
+        Raises VersionError for another version, and SessionError where any part of it cannot be read.
         """
         version = fields.get("version", VERSION) if isinstance(fields, dict) else VERSION
         if version != VERSION:

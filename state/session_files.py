@@ -1,13 +1,13 @@
-"""Sessions as JSON files in a folder, for other programs to read; backups and journals lie in `.store` beside them.
+"""Sessions as JSON files in a folder that other programs can read, with backups and journals in its folder `.store`.
 
-A session's file is a JSON object with a mark as its first keys: a checksum over all that follows, and how often the
-file was written. Each line of a journal carries the number of the file that it was appended behind, so that no kill
-between two steps of a write loses a message or counts it twice:
+A session's file is a JSON object whose first keys are a mark: a checksum over all that follows, and the generation,
+which is how often the file was written. Each line of a journal has the generation of the file that it adds to, so that
+no kill between two steps of a write loses a message or counts it twice:
 
     {"crc32":"0c5e3a2f","generation":7,"id":...
     5b1d22e0 7 {"message":...
 
-A file without a mark was put there by somebody: it is taken as it is, in generation 0, if it is a JSON object.
+A file without a mark was put there by somebody else: if it is a JSON object, it is read as generation 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import orjson
 
 from storage.store import Opened, Stored, StoreError
 
-OWN = ".store"  # the folder in the folder where all is but the documents themselves
+OWN = ".store"  # the subfolder for everything except the documents
 SUFFIX = ".json"
 LONGEST = 180  # characters of a file's name; longer ones are cut, and end with a hash
 CUT = "="  # never occurs in a quoted name
@@ -43,11 +43,11 @@ MARK_BEGINS = b'{"crc32":"........","generation":'
 LINE = re.compile(rb"([0-9a-f]{8}) ((\d{1,20})([ =*].*))", re.DOTALL)
 ID = re.compile(rb'[{,]"id":("(?:[^"\\]|\\.)*")')
 MOST_OPEN = 64
-MOST_ASIDE = 3  # damaged files of one session; with one more the oldest goes
+MOST_ASIDE = 3  # damaged files kept of one session; beyond that the oldest is deleted
 
 
 class Places(NamedTuple):
-    """Where all that there is of one session lies. journals: for even generations and for odd ones."""
+    """The paths of one session's files. journals: one for even generations, one for odd ones."""
 
     stem: str
     document: Path
@@ -58,7 +58,7 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a file holds. problem: what is wrong with it, as the rest of a sentence; empty if nothing is."""
+    """The content of a file. problem: what is wrong with it, as the rest of a sentence; empty: nothing."""
 
     content: bytes = b""
     generation: int = 0
@@ -70,9 +70,9 @@ DAMAGED = Found(problem="is damaged")
 
 
 class SessionFiles:
-    """For the one process that writes to the folder. Nothing is touched before the first write.
+    """Reads and writes the folder. Only one process may write to it. Nothing is changed before the first write.
 
-    The folder is made with mode 700 where it is missing, and all files with 600. Files of others in it are left alone.
+    A missing folder is made with mode 700, and all files with 600. Other programs' files in it are left alone.
     Raises StoreError, and ValueError for the empty name.
     """
 
@@ -86,9 +86,9 @@ class SessionFiles:
     def read(
         self, name: str, opened: Opened = lambda content: content, record: Opened = lambda line: line[1:]
     ) -> Stored:
-        """Damage is no error: what can be read is given, and the notice says what could not.
+        """Reads what can be read. Damage raises no error: the notice says what could not be read.
 
-        opened, record: undo what was done to a document, and to a record behind the character that tells its form.
+        opened, record: decode a document, and a record, whose first character tells its form.
         """
         places = places_of(self._folder, name)
         found, notices = _opened(_file_at(places.document), opened), []
@@ -111,7 +111,7 @@ class SessionFiles:
         return Stored(None if found.problem else found.content, tuple(record(line[1]) for line in lines), notice)
 
     def write(self, name: str, content: bytes) -> None:
-        """Replaces the document: in a temporary file first, with a backup, in one step. Its records count no more."""
+        """Replaces the document in one step, by way of a temporary file, and keeps a backup. Drops its records."""
         places = places_of(self._folder, name)
         with _refusing(name, "written"):
             self._prepare()
@@ -128,29 +128,29 @@ class SessionFiles:
             places.temporary.replace(places.document)
             self._touch(places.document)
             _synchronise(self._folder)
-            if not is_backup:  # what is damaged, or older than records that are there, is no backup
+            if not is_backup:  # a document that is damaged, or older than the records, is no good backup
                 _put(places.temporary, data)
                 _move(places.temporary, places.backup)
             _remove(places.journals[(latest + 1) % 2])  # it is older than the backup
 
     def append(self, name: str, record: bytes) -> None:
-        """Adds a record of one line: it survives the end of the process, and a power cut once flushed."""
+        """Appends a record of one line. It survives a kill of the process at once, and a power cut once flushed."""
         places = places_of(self._folder, name)
         with _refusing(name, "appended to"):
             file, generation = self._journal(places)
             self._unflushed.add(places.journals[generation % 2])
             body = b"%d %s" % (generation, record)
-            # It begins and ends with a line feed, so that a neighbour's damage is not its own.
+            # It begins and ends with a line feed, so that damage to the line before does not reach it.
             line = b"\n%08x %s\n" % (crc32(body), body)
             if os.write(file, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             try:
                 self._touch(places.document)
-            except OSError:  # it is lost, and the journal is all that there is
+            except OSError:  # the document is lost, only the journal is left
                 self._touch(file)
 
     def flush(self) -> None:
-        """Has on disk for certain what was appended."""
+        """Syncs to disk what was appended."""
         with _refusing("The journals", "flushed"):
             while self._unflushed:
                 path = next(iter(self._unflushed))
@@ -160,18 +160,18 @@ class SessionFiles:
                 self._unflushed.discard(path)
 
     def reject(self, name: str) -> None:
-        """Sets the document aside as if it were damaged: the reader found that it is not what it should be."""
+        """Renames a document in which the reader found an error, as one that is damaged."""
         with _refusing(name, "set aside"), suppress(FileNotFoundError):
             _set_aside(places_of(self._folder, name).document)
 
     def delete(self, name: str) -> bool:
-        """Deletes the document and all that was kept of it. Gives whether there was anything."""
+        """Deletes the document, its backup and its journals. Returns whether there was anything."""
         places = places_of(self._folder, name)
         with _refusing(name, "deleted"):
             self._close_journal(places.stem)
             if places.document.is_dir():
                 _set_aside(places.document)
-            # The document goes last, so that what a kill left of it can still be found and deleted.
+            # The document is deleted last, so that after a kill the session can still be found and deleted.
             kept = (*_aside(places.document), places.backup, *places.journals, places.temporary, places.document)
             there = [_remove(path) for path in kept]
             if any(there):
@@ -179,7 +179,7 @@ class SessionFiles:
             return any(there)
 
     def names(self, limit: int | None = None, offset: int = 0) -> list[str]:
-        """Of all sessions, the one last written or appended to first. The system is asked for one time of each."""
+        """The names of all sessions, the last written or appended to first. Calls stat() once for each."""
         times: dict[str, int] = {}
         with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
@@ -194,7 +194,7 @@ class SessionFiles:
         return list(islice(newest, offset, None if limit is None else offset + limit))
 
     def head(self, name: str) -> tuple[bytes, bytes | None]:
-        """The first bytes of the document, unchecked, and the record that was appended last; empty, None for none."""
+        """The first bytes of the document, unchecked (empty: none), and the last appended record (None: none)."""
         places = places_of(self._folder, name)
         begins = _head(places.document)
         mark = MARK.match(begins)
@@ -210,7 +210,7 @@ class SessionFiles:
             self._close_journal(stem)
 
     def _journal(self, places: Places) -> tuple[int, int]:
-        """The one to append to, open."""
+        """The open journal to append to: its descriptor and generation."""
         known = self._journals.pop(places.stem, None)
         if known and places.journals[known[1] % 2].exists():
             self._journals[places.stem] = known
@@ -233,12 +233,12 @@ class SessionFiles:
             folder.mkdir(mode=0o700, parents=folder is self._folder, exist_ok=True)
 
     def _touch(self, file: Path | int) -> None:
-        """By these times the sessions are listed; the system's own are too coarse."""
+        """Sets the time by which sessions are listed; the system's own times are too coarse."""
         self._latest = max(time.time_ns(), self._latest + 1)
         os.utime(file, ns=(self._latest, self._latest))
 
     def _name_of(self, stem: str) -> str | None:
-        """None for what no session is called: somebody else's file. A name that was cut stands in the document."""
+        """The session's name, of a shortened one as the document has it; None for a file that is no session's."""
         with suppress(ValueError):
             name = unquote(stem, errors="surrogatepass")
             if CUT in stem:
@@ -264,7 +264,7 @@ def places_of(folder: Path, name: str) -> Places:
 
 
 def _stem_of(name: str) -> str:
-    """A file's name without its suffix, which no other session has and which leads nowhere else."""
+    """A file's name without its suffix: unique to the session, and never a path out of the folder."""
     quoted = quote(name, safe="", errors="surrogatepass")
     if quoted.startswith("."):
         quoted = "%2E" + quoted[1:]
@@ -274,17 +274,17 @@ def _stem_of(name: str) -> str:
 
 
 def _marked(content: bytes, generation: int) -> bytes:
-    """A JSON object as it is stored."""
+    """A JSON object with its mark."""
     rest = content[1:].lstrip()
     body = b'"generation":%d' % generation + (b"" if rest.startswith(b"}") else b",") + rest
     return b'{"crc32":"%08x",' % crc32(body) + body
 
 
 def _unmarked(data: bytes) -> Found:
-    """What a session's file holds."""
+    """The content of a session's file without its mark, once its checksum is checked."""
     mark = MARK.match(data)
     if mark is None:
-        # A few flipped bits may have made of a mark what no longer is one.
+        # It may have been a mark before a few of its bits were flipped.
         alike = sum(a == b for a, b in zip(MARK_BEGINS, data, strict=False))
         with suppress(orjson.JSONDecodeError):
             if alike <= len(MARK_BEGINS) // 2 and isinstance(orjson.loads(data), dict):
@@ -307,7 +307,7 @@ def _opened(found: Found, opened: Opened) -> Found:
 
 
 def _file_at(path: Path) -> Found:
-    """The document there. Whatever there is instead of one is no error."""
+    """The document at a path. Raises nothing: what is missing or unreadable is told in `problem`."""
     try:
         return _unmarked(path.read_bytes())
     except FileNotFoundError:
@@ -317,21 +317,21 @@ def _file_at(path: Path) -> Found:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes; empty for what cannot be read."""
+    """The first bytes of a file; empty if it cannot be read."""
     with suppress(OSError), path.open("rb", buffering=0) as file:
         return file.read(HEADER_BYTES)
     return b""
 
 
 def _generation(places: Places) -> int:
-    """The latest that anything of the session is of."""
+    """The latest generation of the session's document, backup and journals."""
     marks = [MARK.match(_head(path)) for path in (places.document, places.backup)]
     lines = [line[0] for journal in places.journals for line in _lines(journal) if line]
     return max([0, *lines, *(int(mark[3]) for mark in marks if mark)])
 
 
 def _lines(journal: Path) -> list[tuple[int, bytes] | None]:
-    """Of each line its generation and what it holds, None for a damaged one and for a journal that cannot be read."""
+    """The generation and content of each line; None for a damaged one, and for a journal that cannot be read."""
     try:
         read = map(LINE.fullmatch, filter(None, journal.read_bytes().split(b"\n")))
         return [(int(m[3]), m[4]) if m and crc32(m[2]) == int(m[1], 16) else None for m in read]
@@ -342,7 +342,7 @@ def _lines(journal: Path) -> list[tuple[int, bytes] | None]:
 
 
 def _put(path: Path, data: bytes) -> None:
-    """Has it on disk for certain, there being nothing at that path to lose."""
+    """Writes a file and syncs it to disk. Overwrites whatever is at that path."""
     try:
         if path.is_dir():
             _remove(path)
@@ -351,7 +351,7 @@ def _put(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError:
-        path.unlink(missing_ok=True)  # a full disk has better use for the room
+        path.unlink(missing_ok=True)  # a full disk needs the space
         raise
 
 
@@ -362,7 +362,7 @@ def _move(path: Path, to: Path) -> None:
 
 
 def _open_private(path: Path, flags: int) -> int:
-    """A descriptor for writing, of a file with mode 600 whatever the umask is."""
+    """Opens a file for writing, with mode 600 whatever the umask is. Returns its descriptor."""
     if path.is_dir():
         _remove(path)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
@@ -371,7 +371,7 @@ def _open_private(path: Path, flags: int) -> int:
 
 
 def _synchronise(path: Path) -> None:
-    """Has a file, or the entries of a folder, on disk for certain."""
+    """Syncs a file, or the entries of a folder, to disk."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -380,7 +380,7 @@ def _synchronise(path: Path) -> None:
 
 
 def _aside(document: Path) -> list[Path]:
-    """What was set aside of it, oldest first."""
+    """The damaged files that were kept of a document, oldest first."""
     begins = f"{document.name}.damaged-"
     with suppress(OSError):
         names = [name for name in os.listdir(document.parent) if name.startswith(begins)]  # noqa: PTH208 - 10,000 paths
@@ -390,7 +390,7 @@ def _aside(document: Path) -> list[Path]:
 
 
 def _set_aside(document: Path) -> None:
-    """Out of the way, under a name that nothing has."""
+    """Renames a damaged document to an unused name."""
     there = _aside(document)
     for path in there[: 1 - MOST_ASIDE]:
         _remove(path)
@@ -399,7 +399,7 @@ def _set_aside(document: Path) -> None:
 
 
 def _remove(path: Path) -> bool:
-    """Gives whether there was anything. A folder that somebody put among the documents is left alone."""
+    """Deletes a file. Returns whether there was one. Leaves a folder that somebody put among the documents alone."""
     try:
         path.unlink()
     except FileNotFoundError:

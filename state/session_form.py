@@ -1,12 +1,12 @@
-"""How sessions are written down: each as one JSON object, and each of its messages on a line.
+"""The stored form of sessions: each is one JSON object, with one line for each message.
 
     {"version":1,"id":...,"created_at":...,"last_active":...,"message_count":2,"metadata":{...},"messages":[
     {"role":"user",...},
     {"role":"assistant",...}
     ]}
 
-The first line alone says what a list of sessions shows. A record in a journal is one message, and what it makes of that
-line.
+The first line has all that a list of sessions shows. A record in a journal is one message, with the fields of that line
+that it changes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import orjson
 from state.session import VERSION, Session
 from state.session_messages import Message, SessionError
 
-BATCH = 16  # messages between two moments in which other threads may go on
+BATCH = 16  # messages encoded before other threads may run
 
 HEADER = ("id", "created_at", "last_active", "message_count", "metadata")
 
 Header = dict[str, Any]
-"""What a list of sessions shows of one, by these names."""
+"""What a list of sessions shows of each, by these names."""
 
 
 def encode_session(session: Session) -> bytes:
@@ -50,7 +50,7 @@ def decode_session(content: bytes) -> Session:
 
 
 def take_records(session: Session, records: Iterable[bytes]) -> int:
-    """Has in the session what was recorded since. Gives how many of them were none, and were skipped."""
+    """Adds the messages of a journal's records to the session. Returns how many records were unreadable and skipped."""
     skipped = 0
     for record in records:
         try:
@@ -67,13 +67,13 @@ def encode_message(message: Message) -> bytes:
 
 
 def encode_record(session: Session, message: bytes) -> bytes:
-    """message: as it is encoded; it is in the session already."""
+    """Encodes a journal's record. message: already encoded, and already in the session."""
     head = b'{"message_count":%d,"last_active":%s,"message":' % (len(session.messages), encoded(session.last_active))
     return head + message + b"}"
 
 
 def read_header(content: bytes, record: bytes | None) -> Header | None:
-    """What a list shows of a session, by its first bytes and its latest record; None where they do not tell."""
+    """Reads what a list shows of a session from its first bytes and latest record; None where that is not enough."""
     first, line_feed, _ = content.partition(b"\n")
     try:
         fields = orjson.loads(first + b"]}" if line_feed else content)
@@ -87,7 +87,8 @@ def read_header(content: bytes, record: bytes | None) -> Header | None:
 
 
 def encoded(value: Any) -> bytes:
-    """JSON. What has no form in UTF-8 (half of a surrogate pair) becomes a question mark. Raises SessionError."""
+    """Encodes as JSON. What UTF-8 cannot encode (half of a surrogate pair) becomes a question mark. Raises
+    SessionError."""
     try:
         return orjson.dumps(value)
     except TypeError:

@@ -1,4 +1,4 @@
-"""The messages of a stored transcript, and which of them are left out first where there is no room for all.
+"""The messages of a stored transcript, and the order in which they are dropped to fit a token limit.
 
 The names, fields and ids are those of the document "State Management".
 """
@@ -19,11 +19,11 @@ MEDIA_TOKENS = 1_000  # about what providers count for an image of usual size
 
 
 class SessionError(ValueError):
-    """What is no message or session that can be stored. Its text is one sentence."""
+    """A message or session that cannot be stored. Its text is one sentence."""
 
 
 class MessageCategory(Enum):
-    """What a message is for. What counts least is left out first: results, talk, reference, and system never."""
+    """What a message is for. Dropped first: SYSTEM_OUTPUT (tool results), then DIALOG, then CONTEXT; SYSTEM never."""
 
     SYSTEM = 1
     CONTEXT = 2
@@ -62,8 +62,8 @@ class MessageForm(BaseModel):
 class Message:
     """One message.
 
-    content: text, or parts in the form of a model's interface, such as {"type": "image_url", "image_url": {...}}; any
-    JSON, which is kept as it is. timestamp: ISO 8601. tokens: those that the provider counted, 0 where it is not known.
+    content: text, or parts as a model's API has them, such as {"type": "image_url", "image_url": {...}}; any JSON,
+    stored unchanged. timestamp: ISO 8601. tokens: as counted by the provider; 0: unknown.
     """
 
     role: str
@@ -76,19 +76,19 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Tokens it takes: as counted by the provider, else by an estimate of 4 characters each."""
+        """Its tokens: as counted by the provider, else estimated at 4 characters each."""
         return self.tokens or estimated_tokens(self.content)
 
     @property
     def calls(self) -> frozenset[str]:
-        """Ids of the tool calls in it: an assistant's `tool_calls`, in its metadata or content, as OpenAI has them."""
+        """Ids of an assistant's tool calls: `tool_calls` in its metadata or content, in the form of OpenAI's API."""
         calls = self._field("tool_calls") if self.role == "assistant" else None
         listed = calls if isinstance(calls, Sequence) else ()
         return frozenset(str(call["id"]) for call in listed if isinstance(call, Mapping) and "id" in call)
 
     @property
     def call_id(self) -> str:
-        """Of a tool's result, which call it answers: `tool_call_id` in its metadata or content; else empty."""
+        """The call that a tool's result belongs to: `tool_call_id` in its metadata or content; else empty."""
         return str(self._field("tool_call_id") or "") if self.role == "tool" else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +105,8 @@ class Message:
 
     @classmethod
     def from_dict(cls, fields: Any) -> Message:
-        """Undoes `to_dict`; what has a default may be missing, nothing may be unknown. Raises SessionError."""
+        """Reads what `to_dict` returns. Fields with a default may be missing. Raises SessionError, also for unknown
+        fields."""
         try:
             read = MessageForm.model_validate(fields)
         except ValidationError as error:
@@ -119,7 +120,7 @@ class Message:
 
 
 def sentence(what: str, error: ValidationError) -> str:
-    """What is wrong first of all with something that was read; what it says is not for a log, and left out."""
+    """Says what the first error is. Leaves out the value, which does not belong in a log."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "it"
     return f"This is no {what} of a session: {where} cannot be used ({first['msg']})."
@@ -147,10 +148,10 @@ RANK = {
 
 
 def left_out(messages: Sequence[Message], max_tokens: int) -> set[int]:
-    """The places of those that a trimmed session does without."""
+    """The indexes of the messages to drop so that the rest fit max_tokens."""
     ranks = {place: RANK[message.category] for place, message in enumerate(messages)}
     calls: dict[str, int] = {}
-    results: dict[int, list[int]] = {}  # the places of tools' results by that of their call
+    results: dict[int, list[int]] = {}  # the indexes of tool results, by the index of their call
     gone = set()
     for place, message in enumerate(messages):
         calls |= dict.fromkeys(message.calls, place)

@@ -1,7 +1,7 @@
-"""SessionManager: sessions that are stored as they grow, found again, and continued when they are full.
+"""SessionManager: stores sessions as they grow, loads them, and continues a full one in a new one.
 
 Its methods are those of the document "State Management". They are synchronous, for one thread at a time, and may wait
-for a disk: a program with an event loop calls them off it.
+for the disk: in a program with an event loop, call them in a thread.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CARRIED_OVER = frozenset({MessageCategory.SYSTEM, MessageCategory.CONTEXT})
 
 @dataclass(slots=True)
 class Kept:
-    """How a session is stored, and its recorder.
+    """A session's recorder, and what is stored of the session.
 
-    metadata, count: as they are stored, of messages counting those in the journal. document, journal: their bytes.
-    is_behind: something is in memory alone.
+    metadata: as stored. count: stored messages, with those in the journal. document, journal: their size in bytes.
+    is_behind: something is only in memory.
     """
 
     manager: SessionManager
@@ -57,17 +57,18 @@ class Kept:
         self.manager.record(session, self, message)
 
     def lacks(self, session: Session) -> bool:
-        """Whether something of it is not stored at all, be it that somebody changed it by hand."""
+        """Whether anything of the session is not stored, such as a change of its lists by hand."""
         is_changed = len(session.messages) != self.count or encoded(session.metadata) != self.metadata
         return self.is_behind or is_changed
 
 
 class SessionManager:
-    """Keeps sessions, by id. `session=None` means the current one: the last that was created or loaded.
+    """Keeps sessions by id. `session=None` means the current one: the last that was created or loaded.
 
-    A session exists once in memory, however often it is loaded. Of those that nobody holds, the least recently used
-    leave memory. What is added to a session is journalled at once; every auto_save_interval seconds at most it is
-    written as a whole, if its journal has outgrown it. While a disk fails, memory holds what the disk does not.
+    A session exists once in memory, however often it is loaded. The least recently used leave memory, unless somebody
+    else refers to them. Each added message is appended to a journal at once. Once the journal is larger than the
+    document, the whole session is written, at most every auto_save_interval seconds. While the disk fails, what could
+    not be stored stays in memory.
     """
 
     def __init__(
@@ -95,14 +96,14 @@ class SessionManager:
         self._is_failing = False
 
     def create_session(self, session_id: str | None = None, metadata: Mapping[str, Any] | None = None) -> Session:
-        """Raises ValueError for an id that is empty or taken, and SessionError for metadata that are no JSON."""
+        """Raises ValueError for an id that is empty or taken, and SessionError for metadata that JSON cannot hold."""
         return self._create(session_id, dict(metadata or {}), [])
 
     def load_session(self, session_id: str) -> Session | None:
-        """None only where nothing was ever stored by that id.
+        """Loads a session; None only where nothing was ever stored under that id.
 
-        What is damaged comes from its backup, or as a session that says what was lost; one line is logged.
-        Raises VersionError for a session of another version, which stays as it is, and StoreError where nothing can be
+        A damaged session is read from its backup, or replaced by one that says what was lost; one line is logged.
+        Raises VersionError for a session of another version, which is not changed, and StoreError where nothing can be
         read at all.
         """
         session = self._find(session_id)
@@ -112,16 +113,16 @@ class SessionManager:
         return session
 
     def check_session_boundary(self, session: Session | None = None) -> bool:
-        """Whether it is full."""
+        """Whether the session has reached max_messages_per_session."""
         session = self._current if session is None else session
         return session is not None and len(session.messages) >= self._max_messages
 
     def create_continuation_session(
         self, source_session: Session | None = None, session_id: str | None = None
     ) -> Session:
-        """One that goes on with what the source says of system and context, each knowing the other by its metadata.
+        """Creates a session with the source's system and context messages, and links the two in their metadata.
 
-        Both are saved. Without any session to continue, a first one is created.
+        Saves both. Without any session to continue, creates a first one.
         """
         source = self._current if source_session is None else source_session
         if source is None:
@@ -135,9 +136,9 @@ class SessionManager:
         return session
 
     def save_session(self, session: Session | None = None) -> bool:
-        """Writes it as a whole; from now on it is the session of its id. False where that fails: memory keeps it.
+        """Writes the whole session, which replaces any other with its id. False if that fails: it stays in memory.
 
-        Raises SessionError for a session that is no JSON.
+        Raises SessionError for a session that JSON cannot hold.
         """
         session = self._current if session is None else session
         if session is None:
@@ -156,7 +157,7 @@ class SessionManager:
         return sorted(rows, key=lambda row: str(row["last_active"]), reverse=True)[:limit]
 
     def delete_session(self, session_id: str) -> bool:
-        """Deletes it with its backups and journal. Gives whether there was one. Raises StoreError."""
+        """Deletes a session with its backups and journal. Returns whether there was one. Raises StoreError."""
         live = self._live.pop(session_id, None)
         if live is not None:
             live.recorder = None
@@ -167,12 +168,12 @@ class SessionManager:
         return self._files.delete(session_id) or live is not None
 
     def flush(self) -> None:
-        """Has on disk for certain what was journalled, and tries again what failed. Raises StoreError."""
+        """Tries again what could not be written, and syncs the journals to disk. Raises StoreError."""
         self._catch_up()
         self._files.flush()
 
     def save_all(self) -> bool:
-        """Writes what is not stored as a whole. Gives whether everything could be."""
+        """Writes every session that has a journal or is not fully stored. Returns whether all were written."""
         waiting = [each for each in self._live.values() if self._kept(each).journal or self._kept(each).lacks(each)]
         return sum(map(self._write, waiting)) == len(waiting)
 
@@ -182,15 +183,15 @@ class SessionManager:
         self._files.close()
 
     def record(self, session: Session, kept: Kept, message: Message) -> None:
-        """Adds a message to a session of ours, and journals it. Raises SessionError before anything is added."""
+        """Adds a message to a session kept here and journals it. Raises SessionError before anything is added."""
         text = encode_message(message)
         session.take(message, self.now().isoformat())
         live = self._live.get(session.id, session)
-        if live is not session:  # another was saved by its id
+        if live is not session:  # another was saved under its id
             live.add_message(message)
             return
         line = encode_record(session, text)
-        # More than this one message is new where somebody changed the list by hand.
+        # If somebody changed the list by hand, more is new than this message.
         kept.is_behind |= len(session.messages) - kept.count not in {0, 1}
         kept.count = len(session.messages)
         if not self._does(session.id, lambda: self._files.append(session.id, line)):
@@ -215,7 +216,7 @@ class SessionManager:
         return session
 
     def _find(self, session_id: str) -> Session | None:
-        """What is damaged comes from its backup or as a recovery session, and is saved anew. Raises VersionError."""
+        """Reads a damaged session from its backup, or makes a recovery session, and saves it. Raises VersionError."""
         if live := self._live.get(session_id):
             return live
         stored = self._files.read(session_id)
@@ -231,7 +232,7 @@ class SessionManager:
             text = f"This is a recovery session: {lost} that can be read."
             notice = Message("system", text, MessageCategory.SYSTEM, timestamp=now)
             session = Session(session_id, [notice], now, now, {"recovered_from": session_id})
-        session.id = session_id  # a file that was copied is what its name says
+        session.id = session_id  # for a copied file, its name counts
         is_damaged |= take_records(session, stored.records) > 0
         self._adopt(session, document=len(stored.content or b""), journal=sum(map(len, stored.records)))
         if is_damaged:
@@ -241,7 +242,7 @@ class SessionManager:
         return session
 
     def _row_of(self, name: str) -> Header | None:
-        """None for what is no session that can be read."""
+        """A session's row in a list; None for what cannot be read."""
         if live := self._live.get(name):
             return live.header()
         if (header := read_header(*self._files.head(name))) is None:
@@ -269,7 +270,7 @@ class SessionManager:
         return session.recorder
 
     def _touch(self, session: Session) -> None:
-        """It was used last. What has to leave memory for it is stored before."""
+        """Marks a session as used last. Stores those that have to leave memory for it."""
         self._recent[session.id] = session
         self._recent.move_to_end(session.id)
         while len(self._recent) > self._max_in_memory:
@@ -286,7 +287,7 @@ class SessionManager:
         return is_saved
 
     def _catch_up(self) -> None:
-        """Writes what a store that failed for a while did not take."""
+        """Writes the sessions that could not be written while the disk failed."""
         while self._behind and self._write(next(iter(self._behind.values()))):
             pass
 
@@ -305,7 +306,7 @@ class SessionManager:
         self._behind[session.id] = session
 
     def _does(self, session_id: str, work: Callable[[], object]) -> bool:
-        """Whether the disk did it. One line is logged as it begins to fail, and one when it works again."""
+        """Does the work; False if the disk fails. Logs one line when it begins to fail, and one when it works again."""
         try:
             work()
         except StoreError as error:
@@ -321,7 +322,7 @@ class SessionManager:
 
 
 def _decoded(stored: Stored) -> tuple[Session | None, str]:
-    """The session in a document without its records, and what is wrong with it. Raises VersionError."""
+    """The session in a document, without its journal's records, and what is wrong with it. Raises VersionError."""
     try:
         return (decode_session(stored.content) if stored.content is not None else None), ""
     except VersionError:

@@ -1,4 +1,4 @@
-"""What calls of models use, by what for and by whom, and what that costs."""
+"""What calls of models use and cost, for which purpose, and who pays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENS_PER_SECOND = 10  # of sound, about
 
 
 class Purpose(StrEnum):
-    """What a model is called for. DECLINED: to answer, where it then kept silent."""
+    """What a model is called for. DECLINED: for an answer, but the model kept silent."""
 
     ANSWER = "answers"
     DECLINED = "declined"
@@ -36,10 +36,10 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a call used. model: as provider:name, empty where it is not known.
+    """What a call used. model: as provider:name; empty: unknown.
 
-    tokens_in: all that it was sent; cached, written, audio: of these, what was read from the provider's cache, written
-    to it, and sound. micros: micro-dollars; None: as prices say, or, where none is known, counted in tokens alone.
+    tokens_in: all tokens sent; of these, cached: read from the provider's cache; written: written to it; audio: sound.
+    micros: the cost in micro-dollars; None: not priced yet, or no price is known.
     """
 
     model: str = ""
@@ -57,10 +57,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays for a call: a guild and its channel, and in equal parts the people who are answered.
+    """Who pays for a call: a guild, its channel, and in equal shares the people who are answered.
 
-    thread_id: where it was asked in a thread of that channel. exempt: those of the people whom their roles free of
-    budgets of a person, and, where all are, of those that the guild has set itself.
+    thread_id: the thread of that channel in which it was asked; 0: none. exempt: those of the people whose roles exempt
+    them from the budgets of a person; if all people are exempt, so they are from the guild's own budgets.
     """
 
     guild_id: int = 0
@@ -71,11 +71,11 @@ class Payer:
 
     @property
     def is_exempt(self) -> bool:
-        """Whether no budget that the guild has set limits them."""
+        """Whether the budgets that the guild has set do not apply."""
         return bool(self.people) and self.people <= self.exempt
 
     def accounts(self) -> Iterator[tuple[Account, int]]:
-        """The accounts that pay, and among how many what they pay is divided."""
+        """The accounts that pay, each with the number by which the cost is divided for it."""
         yield (Scope.TOTAL, 0), 1
         if self.guild_id:
             yield (Scope.GUILD, self.guild_id), 1
@@ -90,12 +90,12 @@ class Payer:
 LONG_ANSWER = 4_000  # tokens: two to three times what Discord's longest messages take
 NOBODY = Payer()
 PAYER: ContextVar[Payer] = ContextVar("payer", default=NOBODY)
-"""For whom the calls beside a turn's own are made here: the judge's, and the like."""
+"""Who pays for calls beside the answer's own, such as the judge's, in this context."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
-    """What was set aside for a call that has not ended. output: how many of the tokens are the model's own."""
+    """What is reserved for a call that has not ended. output: the part of the tokens that the model may write."""
 
     payer: Payer
     amount: Amount
@@ -105,18 +105,18 @@ class Reserved:
 
     @property
     def interrupted(self) -> Spent:
-        """What counts of a call that a kill cut off, of which nobody can tell what it used: all that it was sent, and
-        of the model's own as much as a long answer takes."""
+        """What is counted for a call that a kill interrupted, as its use is unknown: all tokens sent, and as many
+        written as a long answer takes."""
         sent = self.amount.tokens - self.output
         audio = sent if self.purpose is Purpose.TRANSCRIPTION else 0
         return Spent(self.model, sent, min(self.output, LONG_ANSWER), audio=audio)
 
     def used(self, tokens: int) -> Spent:
-        """As if it used so many, of which as many as can be are what it was sent."""
+        """So many tokens used, counted as tokens sent as far as these go, the rest as written by the model."""
         sent = min(tokens, self.amount.tokens - self.output)
         return Spent(self.model, sent, tokens - sent)
 
 
 def share(amount: int, among: int) -> int:
-    """One part of an amount, rounded up."""
+    """One person's share of an amount, rounded up."""
     return -(-amount // among)

@@ -1,4 +1,4 @@
-"""What of the limits outlives a restart: today, the calls that had not ended, and who was told of a cap."""
+"""The stored form of the limits: today, the calls that had not ended, and the notices given."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredLimits:
-    """What of the limits outlives a restart.
+    """The limits as they are stored.
 
-    guilds, people: tokens, as they were stored before there was today. calls: those that had not ended. is_shared: all
-    of it was charged to the accounts that several processes share.
+    guilds, people: tokens, in an older form without `today`; told_channels: also of an older form. calls: those that
+    had not ended. told: the notices given, as: which, to whom, and until when it is not repeated. is_shared: all was
+    charged to accounts that several processes share.
     """
 
     day: date | None
@@ -59,7 +60,7 @@ class StoredLimits:
     is_shared: bool = False
 
     def counted_before(self) -> Day:
-        """Today as it was counted when tokens alone were."""
+        """Today from the older form, which counted tokens only."""
         today = Day()
         today.charged = {(Scope.TOTAL, 0): Amount(self.tokens)}
         today.charged |= {(Scope.GUILD, one): Amount(tokens) for one, tokens in self.guilds.items()}
