@@ -1,4 +1,4 @@
-"""How what an earlier process had begun stands in its channel by now."""
+"""Compares an unfinished turn of an earlier process with what its channel contains now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turns.turn import Question, Turn
 
 
 def current(backlog: Backlog, question: Question, messages: Sequence[Message] | None) -> Question | None:
-    """The question as it stands in the channel; None where it was deleted, or nothing of it is known."""
+    """The question as it is in the channel now; None: it was deleted, or its text is unknown."""
     asked, question = question.message, replace(question, place=backlog.renewed(question.place))
     if messages is None or question.card_id:
         return None if question.is_private else question
@@ -26,12 +26,12 @@ def current(backlog: Backlog, question: Question, messages: Sequence[Message] | 
 def gone_on_with(
     backlog: Backlog, left: Unfinished, kept: Unfinished, messages: Sequence[Message] | None, now: datetime
 ) -> Turn | None:
-    """The turn that was begun, to be gone on with; where all its questions were deleted, to be taken back."""
+    """The unfinished turn, to be continued; if all its questions were deleted, a turn that deletes its answer."""
     begun = left.turn
     if begun is None or not left.begun:
         return None
     if messages is None:
-        # Only the ids are known; what stands there is put right by the first edit.
+        # Only the ids are known; the first edit replaces whatever the messages contain.
         adopted = [Posted(message_id, now) for message_id in begun.posted]
     else:
         answered = dict.fromkeys([*(q.reply_to for q in reversed(left.begun)), *reversed(begun.questions)])
@@ -43,5 +43,5 @@ def gone_on_with(
 
 
 def is_in_discord_alone(question: Question) -> bool:
-    """Whether the words of a question are kept nowhere else. A click stands nowhere."""
+    """Whether only Discord has the text of a question. Of a click, Discord has none either."""
     return question.is_private and not question.card_id

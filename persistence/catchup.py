@@ -1,4 +1,4 @@
-"""After a start, and after a RESUME that failed: what was begun is finished, and what was missed is taken up."""
+"""Recovery after a start or a failed RESUME: finishes pending questions and handles missed messages."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
-# Each reads at most 100 messages of one channel. Discord allows 50 a second in all, which answers need as well.
+# Each reads at most 100 messages of a channel. Discord allows 50 requests a second in all, and answers need some.
 MAX_REQUESTS = 500
 MAX_MESSAGES = 1_000  # of one channel
-MOST_REVIEWED = 100  # channels of which something is kept, those used last; a request for each
-# Where a channel cannot be read, it is tried again after so long, and then let go.
+MOST_REVIEWED = 100  # channels checked for edits and deletions, those used last; one request each
+# Waits before reading a channel is tried again; after the last it is given up.
 RETRY_SECONDS = (5.0, 20.0)
 AT_ONCE = 5
-# What was on its way when the process died may be older than the time that was stored last.
+# Messages on their way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
-LAG = timedelta(seconds=15)  # until the time is stored that something was last known to be heard
-HELD = timedelta(minutes=2)  # for which the new wait for a store that cannot be read
-# A connection is known to be dead only after a heartbeat went unanswered for a minute.
+LAG = timedelta(seconds=15)  # until the time of the last message known to be received is stored
+HELD = timedelta(minutes=2)  # how long new messages wait for a store that cannot be read
+# A dead connection is only noticed after a heartbeat went unanswered for a minute.
 MARGIN_CONNECTED = timedelta(seconds=75)
 
 
 class CatchUp:
-    """Recovery and catching up of a shard; keeps its conversations that rest until it is known whether somebody went on
-    with them.
+    """Recovery and catching up of a shard. Keeps its expired conversations until it is known whether missed messages
+    continue them.
 
-    slots: of the channels of all shards that are read at once. seconds: how old what is still taken up may be.
-    burst_seconds: for how long somebody may be heard out, whose messages are in no store as long.
-    replays: of what was said while nobody served the shard; None: where there are none.
+    slots: limits how many channels of all shards are read at once. seconds: the greatest age of messages to handle.
+    burst_seconds: how long a person's messages may be collected, and are not stored yet. replays: messages replayed by
+    Discord from while no process served the shard; None: not available.
 
-    What a process had to take up when it died, or was told to stop, is as old to the next one as it was to that one;
-    but nothing is taken up that is more than twice as old.
+    If a process ends while it catches up, the next one measures the age from when that one began; but nothing more than
+    twice as old is handled.
     """
 
     def __init__(
@@ -86,56 +86,56 @@ class CatchUp:
         self._changes = changes
         self._clock = clock
         self._replays = replays
-        self._replayed: dict[int, list[Payload]] = {}  # what was said meanwhile in channels, where all is known
+        self._replayed: dict[int, list[Payload]] = {}  # replayed messages of channels for which they are complete
         self._dormant = Resting(conversations, snapshots)
-        self._began: dict[int, int] = {}  # the first message of each conversation from before
-        self._left: set[int] = set()  # the channels with something unfinished from before
+        self._began: dict[int, int] = {}  # the first message of each restored conversation
+        self._left: set[int] = set()  # channels with pending questions of an earlier process
         self._slots = slots
         self._spare = 0  # requests that may still be made
-        self._cut: set[int] = set()  # the channels of which not all was read
-        self._unread: dict[int, StoreError] = {}  # those of which it is not known what is kept
+        self._cut: set[int] = set()  # channels that were not read completely
+        self._unread: dict[int, StoreError] = {}  # channels whose stored messages could not be read
         self._unread_since: datetime | None = None
-        self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
+        self._reviewed: dict[int, int] = {}  # channels still to be reviewed, with their guilds
         self.has_run = False
         self._running = asyncio.Lock()
-        self._sessions = self._running_of = 0  # how many there were; and at which run() began
+        self._sessions = self._running_of = 0  # the number of gateway sessions so far, and when run() started
         self._is_due = True
-        self._lacks_servers = False  # which were not known yet when this ran last
+        self._lacks_servers = False  # some guilds were not available yet at the last run
         self.alive_at: datetime | None = None
         self.began_at: datetime | None = None  # since when this process, or those before it, have been catching up
-        self.first_at = clock()  # when this process began, for the next one, should this be the very first
+        self.first_at = clock()  # when this process started, for the next one, if this is the very first
 
     # What an earlier process left
 
     def expect(self) -> None:
-        """There may be something to take up: until run() knows, nothing that is new is taken."""
+        """Holds back new messages until run() has found out what was missed."""
         self._is_due, self._lacks_servers = True, False
         self._sessions += 1
         self._gate.close(self._shard_id)
 
     def available(self) -> bool:
-        """A server of the shard is known from now on. Returns whether run() may find something there."""
+        """Notes that a guild of the shard became available. Returns whether run() may find something there."""
         was_lacking, self._lacks_servers = self._lacks_servers, False
         return was_lacking
 
     async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
-        """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
+        """Restores a channel's conversation after the rest of its state, unless it has expired."""
         if self._pending.of(channel_id) != NOTHING:
             self._left.add(channel_id)
         if stored is None:
             return
         self._began[channel_id] = stored.since
         messages = await self._snapshots.recent(channel_id, stored.since)
-        if stored.came_from:  # what was said in its channel stands in the transcript of that
+        if stored.came_from:  # it moved from a channel, whose transcript has its first messages
             origin, last = stored.came_from
             said = await self._snapshots.recent(origin, stored.since)
             messages = [*(m for m in said if m.message_id <= last), *messages]
         if self._conversations.restore(channel_id, stored, messages) is None:
-            # It has expired by now, but what was missed may belong to it.
+            # It has expired by now, but missed messages may belong to it.
             self._dormant[channel_id] = (stored, messages)
 
     def changed(self, channel_id: int) -> None:
-        """Something that was said there has gone or is edited: a conversation that rests does not come back with it."""
+        """Drops a channel's expired conversation, as something in it was deleted or edited."""
         if self._dormant.pop(channel_id, None):
             self._snapshots.purge(channel_id)
 
@@ -146,7 +146,7 @@ class CatchUp:
         return self._running.locked()
 
     def beat(self) -> bool:
-        """All that was said until now has been seen, unless something is still to be taken up. Returns whether."""
+        """Notes that all messages up to now were received. Returns False while there is still something to catch up."""
         if self._is_due or self.is_running:
             return False
         self.alive_at = self._clock()
@@ -154,13 +154,13 @@ class CatchUp:
 
     @property
     def reach(self) -> datetime | None:
-        """Since when the next process would look for what was said, should this one die now."""
+        """The time from which the next process would look for missed messages if this one died now."""
         return self.alive_at and self.alive_at - MARGIN - self._burst - LAG
 
     async def run(self) -> None:
-        """Finishes what was begun, and takes up what was missed. At the very first start there is neither.
+        """Finishes pending questions and handles missed messages. At the very first start there are none.
 
-        Raises StoreError where it cannot be found out what that is: it is to be tried again.
+        Raises StoreError where the store cannot be read; call it again then.
         """
         async with self._running:
             began_at, is_held, self._running_of = self._clock(), False, self._sessions
@@ -174,18 +174,18 @@ class CatchUp:
                         self._snapshots.purge(channel_id)
                     self._dormant.clear()
                     self._began.clear()
-                    # What has been said since was heard, but it may be on its way.
+                    # Messages since then were received, but may not be handled yet.
                     self.alive_at, self.began_at = began_at, None
                     self._replayed.clear()
                     if self._replays:
                         self._replays.drop(self._shard_id)
                 self._unread_since = None
             except BaseException as error:
-                self._is_due = True  # the next process takes up what this one did not
+                self._is_due = True  # the next process catches up with what this one did not
                 if isinstance(error, StoreError):
                     self._unread_since = self._unread_since or began_at
                     if is_held := began_at - self._unread_since < HELD:
-                        self._gate.close(self._shard_id)  # else the new would come before the old
+                        self._gate.close(self._shard_id)  # else new messages would come before missed ones
                         raise
                     left, self._left = self._left, set()
                     await self._work_off_all(left, [], 0)
@@ -199,36 +199,36 @@ class CatchUp:
                     self._open_gate()
 
     def _open_gate(self, but: Collection[int] = ()) -> None:
-        """Unless there is a new session since this runs: what was missed before that is taken up first."""
+        """Opens the gate, unless a new session has started during the run: what that missed is handled first."""
         if self._sessions == self._running_of:
             self._gate.open(self._shard_id, but=but)
 
     @property
     def _oldest(self) -> datetime:
-        """What is older is not taken up."""
+        """The time before which messages are not handled any more."""
         now = self._clock()
         return max(min(self.began_at or now, now) - self._age, now - 2 * self._age)
 
     async def _run(self, margin: timedelta) -> None:
         oldest = self._oldest
-        # One from the future is of a clock that was set back since.
+        # A time in the future comes from a clock that was set back since.
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
-        if not self.has_run:  # a kill came before the thread
+        if not self.has_run:  # the process may have been killed before it created the thread
             for thread_id, origin in self._conversations.unopened():
                 if self._backlog.lacks(self._shard_id, thread_id, origin) and self._conversations.get(origin) is None:
                     self._conversations.move(thread_id, origin)
         direct = await self._snapshots.direct_channels() if self._shard_id == DIRECT else []
         found = [*self._backlog.news(self._shard_id, after), *self._backlog.direct(direct, after)] if after else []
         kept = await self._snapshots.known_channels() if after else {}
-        left, self._left = self._left, set()  # not before the store was read, which may fail and is tried again
+        left, self._left = self._left, set()  # only after reading the store, which may fail and is tried again
         ordered = sorted(found, key=lambda news: self._rank(news, left))
         ours = (
             (channel_id, guild_id)
             for channel_id, guild_id in kept.items()
             if self._backlog.is_on(self._shard_id, guild_id)
         )
-        self._reviewed = dict(islice(ours, MOST_REVIEWED))  # before any news: what was deleted is to be gone
+        self._reviewed = dict(islice(ours, MOST_REVIEWED))  # before new messages, as deleted ones must be gone by then
         if replay := self._replays and self._replays.of(self._shard_id):
             said = {n.channel_id: replay.said(n.channel_id, after, n.newest) for n in ordered if n.guild_id}
             self._replayed = {channel_id: messages for channel_id, messages in said.items() if messages is not None}
@@ -247,7 +247,7 @@ class CatchUp:
             self._spare -= len(again)
             failed = [*await self._work_off_all(set(), again, after), *failed[len(again) :]]
         if unread := [self._unread[n.channel_id] for n in failed if n.channel_id in self._unread]:
-            raise unread[0]  # all of it is done again once the store can be read
+            raise unread[0]  # the whole run is repeated once the store can be read
         self._cut |= {n.channel_id for n in failed}
         if self._cut:
             log.warning(
@@ -259,7 +259,7 @@ class CatchUp:
             )
 
     def _rank(self, news: News, left: Collection[int]) -> tuple[bool, bool, bool, int]:
-        """Those first where something is going on; where we spoke last ourselves, it may be no news at all."""
+        """Sorts channels with pending questions or a conversation first, and those where the bot spoke last later."""
         conversation = self._conversations.get(news.channel_id)
         resting = self._dormant.get(news.channel_id)
         said = conversation.messages if conversation else resting[1] if resting else []
@@ -268,7 +268,7 @@ class CatchUp:
         return news.channel_id not in left, is_ours, not is_going_on, -news.newest
 
     async def _work_off_all(self, left: Collection[int], news: Sequence[News], after: int) -> list[News]:
-        """Those with something unfinished first, last those without news. Returns those that could not be read."""
+        """Handles channels with pending questions first, those without news last. Returns those not readable."""
         by_id = {n.channel_id: n for n in news}
         channels = list(dict.fromkeys([*left, *by_id, *self._reviewed]))
         self._open_gate(but=channels)
@@ -288,23 +288,23 @@ class CatchUp:
         except ChannelGoneError:
             return True
         except Exception:
-            # The outermost edge of a channel: a bug in one must not take the others with it.
+            # The outermost edge of a channel: a bug in one must not stop the others.
             log.exception("catch_up_broken", channel=channel_id)
             return True
         finally:
-            if channel_id not in self._unread:  # which is tried again
+            if channel_id not in self._unread:  # those are tried again
                 self._gate.open_channel(channel_id)
 
     async def _review(self, channel_id: int) -> list[Message] | None:
-        """Follows what was edited and deleted there meanwhile. Returns the last messages, if they were read."""
+        """Applies edits and deletions that were missed. Returns the channel's last messages, if they were read."""
         guild_id = self._reviewed.pop(channel_id, None)
         try:
             return None if guild_id is None else await self._changes.review(channel_id, guild_id)
-        except OSError as error:  # of the store, which no answer has to wait for
+        except OSError as error:  # of the store; answers need not wait for it
             log.warning("review_failed", channel=channel_id, detail=str(error))
             return None
 
-    # What was begun
+    # Pending questions
 
     async def _finish(self, channel_id: int) -> None:
         questions = self._pending.of(channel_id).questions
@@ -321,7 +321,7 @@ class CatchUp:
         if messages is None and (self._gate.is_left(self._shard_id) or self._sessions != session):
             self._left.add(channel_id)  # for the next process, or the next session
             return
-        left = self._pending.of(channel_id)  # without what was forgotten meanwhile
+        left = self._pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
         is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
         found = [
             None if is_taken_back and question in left.begun else current(self._backlog, question, messages)
@@ -339,22 +339,22 @@ class CatchUp:
             self._reopen(channel_id, left, kept)
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
         if turn or kept.waiting:
-            # What was stored last may be older than what that process did.
+            # The process may have posted an answer that it did not store any more.
             ids = [question.reply_to for question in kept.waiting if not question.card_id]
             stood = {one: answer for one in ids if (answer := self._backlog.answer(messages or (), one, ()))}
             self._turns.resume(channel_id, turn, kept.waiting, stood)
 
     def _why_dropped(self, question: Question) -> str:
-        """Why an unfinished question is not answered any more; empty where it is."""
+        """Why a pending question is not answered any more; empty: it is answered."""
         if question.message.timestamp <= self._oldest:
             return "too old"
         is_answered = self._backlog.is_answered(question.place, question.message.author_id)
         return "" if is_answered else "the settings of now leave its place out"
 
     async def _history(self, asked: Sequence[Question], channel_id: int, after: int) -> list[Message] | None:
-        """What was said there since; None where that cannot be had.
+        """The channel's messages since then; None: they cannot be read.
 
-        Where there is a question whose words are in Discord alone, it is tried for as long as an answer waits there.
+        If only Discord has the text of a question, reading is tried again for DELIVERY_SECONDS.
         """
         session, loop, tries = self._sessions, asyncio.get_running_loop(), 0
         until = loop.time() + DELIVERY_SECONDS
@@ -372,14 +372,14 @@ class CatchUp:
             await asyncio.sleep(wait)
 
     def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
-        """Questions are answered within a conversation, in which they were said; of edited ones no old words stay."""
+        """Makes sure that the questions are in an active conversation, edited ones with their new text."""
         self._dormant.revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
         words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
             asked = question.as_kept.message
             if conversation.find(asked.message_id) is None:
-                # A kill can come between the question and its place in the transcript.
+                # A kill may have come after the question was stored, and before the transcript.
                 self._conversations.record_message(channel_id, asked)
                 parent_id = question.place.parent_id
                 self._snapshots.append(Appended(channel_id, question.guild_id, asked, parent_id=parent_id))
@@ -388,22 +388,23 @@ class CatchUp:
                 self._snapshots.revised(channel_id, asked)
                 self._snapshots.purge(channel_id)
 
-    # What was missed
+    # Missed messages
 
     async def _take_up(self, news: News, after: int, newest: Sequence[Message] | None) -> bool:
-        """newest: the last messages there, if they were read. Returns whether the channel could be read."""
+        """Handles missed messages of a channel. newest: its last messages, if read before. Returns False if it cannot
+        be read."""
         channel_id = news.channel_id
         if (messages := await self._read(news, after, newest)) is None:
             return False
         try:
             known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
-        except StoreError as error:  # which is asked again
+        except StoreError as error:  # tried again
             log.warning("catch_up_waits", channel=channel_id, detail=str(error))
             self._unread[channel_id] = error
             return False
         self._unread.pop(channel_id, None)
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
-        # What is older than the conversation was decided before it began, as no part of it.
+        # Messages older than the conversation were decided on before it started.
         began = self._began.get(channel_id, 0)
         unknown = [m for m in messages if m.id not in known and m.id >= began]
         answered = self._backlog.replied_to(messages) & {m.id for m in unknown}
@@ -413,7 +414,7 @@ class CatchUp:
         recalled: set[int] = set()
         for message in unknown:
             if self._gate.is_left(self._shard_id):
-                break  # the next process takes up the rest
+                break  # the next process handles the rest
             if message.id not in answered | recalled:
                 self._dormant.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
@@ -425,7 +426,7 @@ class CatchUp:
         return True
 
     async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:
-        """What was said there since; None where it cannot be read."""
+        """The channel's messages since then; None: they cannot be read."""
         if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
             return [m for m in newest if m.id > after]
         if (payloads := self._replayed.get(news.channel_id)) is not None:

@@ -1,4 +1,4 @@
-"""Recovery and catching up shard by shard: none waits for another."""
+"""Recovery and catching up for each shard; no shard waits for another."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from persistence.holders import Edit, Forget, Holder
 from persistence.stored_state import Encode, as_json
 from shards import DIRECT, Shards
 
-# When a shard was last alive; and, while it is caught up with, since when.
+# When a shard was last alive, and, while it catches up, since when it does.
 MOMENTS: TypeAdapter[datetime | tuple[datetime, datetime] | None] = TypeAdapter(
     AwareDatetime | tuple[AwareDatetime, AwareDatetime] | None
 )
 
 
 class CatchUpByShard(Holder):
-    """What each shard is to take up, and since when. make: for a shard.
+    """The CatchUp of each shard, and since when each has to catch up. make: makes one for a shard.
 
-    A process that has all shards stores one moment, with shard 0: nothing is missing on any since.
+    A process that has all shards stores one moment, with shard 0, up to which no shard has missed anything.
     """
 
     def __init__(self, shards: Shards, make: Callable[[int], CatchUp]) -> None:
@@ -42,15 +42,15 @@ class CatchUpByShard(Holder):
         return DIRECT if self._shards.are_all else shard_id
 
     async def found(self, channel_id: int, guild_id: int, stored: StoredConversation | None) -> None:
-        """As of CatchUp, of the shard of the guild that the channel is in; 0: where it is not known."""
+        """As CatchUp.found, on the shard of the channel's guild; 0: unknown."""
         await self.of(self._shards.of(guild_id)).found(channel_id, stored)
 
     def beat(self, hears: Callable[[int], bool] = lambda _shard_id: True) -> bool:
-        """As of CatchUp, of those shards that are heard. Returns whether of any."""
+        """As CatchUp.beat, on the connected shards. Returns whether any was up to date."""
         return True in [self.of(shard_id).beat() for shard_id in self._shards.ids if hears(shard_id)]
 
     def reach(self, shard_id: int) -> datetime | None:
-        """As of CatchUp."""
+        """As CatchUp.reach."""
         return self.of(shard_id).reach
 
     def revised(self, edit: Edit) -> bool:
@@ -74,12 +74,12 @@ class CatchUpByShard(Holder):
         return as_json(MOMENTS.dump_python((alive_at, began_at) if began_at else alive_at, mode="json"))
 
     def left(self, shard_id: int) -> None:
-        """Another process has it from now on."""
+        """Drops a shard, as another process serves it from now on."""
         self._by_shard.pop(shard_id, None)
         self._stored.pop(shard_id, None)
 
     def restore(self, shard_id: int, stored: Any) -> None:
-        """When an earlier process was last known to see all; of several the first. Raises ValueError for no moment."""
+        """Restores when an earlier process last received all messages; of several the earliest. Raises ValueError."""
         moments = MOMENTS.validate_python(stored)
         if moments is None:
             return

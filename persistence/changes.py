@@ -1,4 +1,4 @@
-"""Edits and deletions, as Discord tells of them, or as they are found once the bot is back."""
+"""Edits and deletions, reported by Discord, or found after a time without connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 
 class Changes:
-    """Has all who keep something follow what changes in Discord."""
+    """Applies edits and deletions in Discord to all holders."""
 
     def __init__(
         self,
@@ -42,27 +42,27 @@ class Changes:
         self._clock = clock
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
-        """A message is changed; by its author, or by a link that is unfurled, or a pin."""
+        """Applies a changed message. is_by_author: edited by its author; else a link was unfurled, or it was pinned."""
         for place_id in self._places_of(channel_id):
             self._holders.revised(place_id, guild_id, message, is_by_author=is_by_author)
 
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Messages are deleted."""
+        """Applies the deletion of messages."""
         self._holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
 
     async def gone(self, channel_id: int) -> None:
-        """A channel or thread is deleted, and what is a thread of it. Raises OSError."""
+        """Applies the deletion of a channel, with its threads, or of a thread. Raises OSError."""
         await self._privacy.forget_channel(channel_id, id_at(self._clock()), with_threads=True)
 
     async def review(self, channel_id: int, guild_id: int) -> list[Message] | None:
-        """Follows what changed in a channel while nobody heard of it, by one request, as far as that reaches back.
+        """Applies what changed in a channel while the bot was away, in as many messages as one request returns.
 
-        Unfinished questions are left to whoever finishes them. Returns the channel's last messages, oldest first; None
-        where they cannot be had. Raises ChannelGoneError, once the channel is forgotten, and OSError.
+        Leaves out pending questions, which recovery checks itself. Returns the channel's last messages, oldest first;
+        None: they cannot be read. Raises ChannelGoneError, once the channel is forgotten, and OSError.
         """
         conversation = self._conversations.get(channel_id)
         held = {m.message_id: m for m in await self._snapshots.newest(channel_id, 2 * LIMIT)}
-        if conversation:  # with what was read from before it, but for what was said in another channel
+        if conversation:  # with the history read before its start, but not what was said in another channel
             before = max(channel_id, (conversation.came_from or (0, 0))[1])
             held |= {m.message_id: m for m in conversation.messages if m.message_id > before}
         unfinished = {q.message.message_id for q in self._pending.of(channel_id).questions}
@@ -80,7 +80,7 @@ class Changes:
         if deleted := seen.keys() - there.keys():
             self.deleted(channel_id, deleted)
         listening = self._offers.get(channel_id)
-        # Whoever restores an open offer looks whether its question still stands.
+        # Restoring an open offer checks its message itself.
         offered = {listening.offer.subject_id} if listening and listening.offer else set()
         for message_id in (seen.keys() & there.keys()) - offered:
             new = None if seen[message_id].is_bot else self._backlog.edited(there[message_id])
@@ -89,6 +89,6 @@ class Changes:
         return messages
 
     def _places_of(self, channel_id: int) -> list[int]:
-        """Where what is said in a channel may be known: there, and in threads that go on from it."""
+        """The channels whose state may contain a channel's messages: itself, and threads that continue from it."""
         known = (thread_id for thread_id in self._backlog.threads_of(channel_id) if self._snapshots.has(thread_id))
         return [*dict.fromkeys([channel_id, *known, *self._snapshots.threads_of(channel_id)])]  # archived ones, too

@@ -1,6 +1,6 @@
-"""The guild of each channel of which anything is kept, by which what is stored is found again shard by shard.
+"""Stores the guild of each channel of which anything is kept, so that each shard's state can be found.
 
-Only where several processes have the shards: the rows of one that has all tell of transcripts' channels alone.
+Only where several processes share the shards; else only transcripts store the guilds of their channels.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from shards import DIRECT, Shards
 from storage.store import Key
 
 GUILD_OF = "guild_of"
-"""The kind of the rows; of a channel with a transcript that tells it, too."""
+"""The kind of the rows. There is one also for a channel whose transcript has the guild."""
 
 
 class ChannelGuilds:
-    """look: gives the guild of a channel as Discord told it, 0 for direct messages, None where it did not."""
+    """look: returns the guild of a channel from discord.py's cache; 0: direct messages; None: not there."""
 
     def __init__(self, shards: Shards, look: Callable[[int], int | None]) -> None:
         self._shards = shards
@@ -30,30 +30,31 @@ class ChannelGuilds:
             self._known[channel_id] = guild_id
 
     def add(self, stored: Mapping[int, int], told: Mapping[int, int], kept: Mapping[int, object]) -> None:
-        """What was stored of further shards, and what is not stored yet. kept: those of which anything is, by now."""
+        """Adds guilds of further shards' channels. stored: those with a row; told: those without. kept: the channels
+        of which anything is kept; others are ignored."""
         self._stored |= stored.keys() & kept.keys()
         self._known |= {
             channel_id: found[channel_id] for found in (told, stored) for channel_id in found.keys() & kept.keys()
         }
 
     def known(self, channel_id: int) -> int:
-        """0: where it was not stored, nor said here."""
+        """The guild of a channel; 0: unknown."""
         return self._known.get(channel_id, 0)
 
     def is_ours(self, channel_id: int) -> bool:
-        """Whether this process has the channel's shard; also where nobody knows which that is."""
+        """Whether this process has the channel's shard, or nobody knows which shard that is."""
         if self._shards.are_all:
             return True
         guild_id = self.guild(channel_id)
         return guild_id is None or self._shards.has(guild_id)
 
     def leave(self, channel_id: int) -> None:
-        """Another process has it from now on."""
+        """Drops a channel, as another process serves it from now on."""
         self._known.pop(channel_id, None)
         self._stored.discard(channel_id)
 
     def rows(self, channel_ids: Collection[int], kept: Collection[int]) -> dict[Key, bytes | None]:
-        """The rows that change as these channels are stored. kept: those of which anything is."""
+        """The rows to write when these channels are stored. kept: the channels of which anything is kept."""
         if self._shards.are_all:
             return {}
         rows: dict[Key, bytes | None] = {}
@@ -70,17 +71,17 @@ class ChannelGuilds:
         return rows
 
     def store_anew(self) -> None:
-        """What was stored is gone."""
+        """Stores all rows again, as the store has lost them."""
         self._stored.clear()
 
     def guild(self, channel_id: int) -> int | None:
-        """None: nobody knows it."""
+        """The guild of a channel; None: unknown."""
         known = self._known.get(channel_id)
         return self._look(channel_id) if known is None else known
 
 
 class Wanted:
-    """What is to be read of these shards. shard_ids: None: all. guilds: of channels, as far as that is stored."""
+    """Tells which rows belong to these shards. shard_ids: None: all shards."""
 
     def __init__(self, shards: Shards, shard_ids: Collection[int] | None) -> None:
         self._shards = shards
@@ -90,7 +91,7 @@ class Wanted:
         return self._shard_ids is None or self._shards.of(guild_id) in self._shard_ids
 
     def shard_of(self, row_id: int) -> int:
-        """The shard of a row that is one's, or of a process: also of one that was stored when there were more."""
+        """The shard of a row of a shard or process, also of one that was stored when there were more shards."""
         return DIRECT if self._shard_ids is None else row_id % (self._shards.count or 1)
 
     def row(self, row_id: int) -> bool:

@@ -1,9 +1,9 @@
-"""What people ask for, carried out on all shards, by whichever processes have them, now or later.
+"""Carries out people's privacy requests on all shards, whichever processes have them, now or later.
 
-A request stands in the stream of events before anything is done. Each process does what it asks, event by event, for
-the shards that it has, and then notes for each of them how far it is. Whoever takes a shard first does what was asked
-since what is noted of it: so nothing is left out where a process dies, or is not there. What all shards have done is
-nobody's business any more.
+A request is added to the stream of events before anything is done. Each process carries out the events in order for the
+shards that it has, and stores for each shard up to which event it is done. A process that takes a shard first carries
+out the events after that one, so that none is missed if a process dies or does not run. Events that all shards have
+done can be dropped from the stream.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from storage.store import StoreError
 
 log = structlog.get_logger()
 
-ANSWER_SECONDS = 20.0  # Discord takes an answer for 15 minutes; people do not wait so long
+ANSWER_SECONDS = 20.0  # an interaction can be answered for 15 minutes, but people do not wait so long
 LOOK_SECONDS = 0.2
-PAUSE_SECONDS = 1.0  # before Redis is asked anew
+PAUSE_SECONDS = 1.0  # before Redis is asked again
 FORGETTING = What.FORGET, What.OPT_OUT
 
 
 class ClusterPrivacy:
-    """As `Privacy` for commands, on all shards; and this process' part of it. See commands.Privacy."""
+    """The `Privacy` of commands for all shards, and this process' part of the work. See commands.Privacy."""
 
     def __init__(self, privacy: Privacy, people: People, snapshots: Snapshots, shards: Shards, events: Events) -> None:
         self._privacy = privacy
@@ -38,11 +38,11 @@ class ClusterPrivacy:
         self._snapshots = snapshots
         self._shards = shards
         self._events = events
-        self._taken: dict[int, None] = {}  # the shards for which this process does what is asked
-        self._known = START  # up to here it knows what was asked
-        self._undone: list[Event] = []  # of these, what could not be stored
-        self._is_noted = True  # how far its shards are
-        self._changing = asyncio.Lock()  # who has which shard, or how far it is
+        self._taken: dict[int, None] = {}  # the shards for which this process carries out events
+        self._known = START  # the last event read
+        self._undone: list[Event] = []  # events read that failed and are to be tried again
+        self._is_noted = True  # the shards' progress is stored
+        self._changing = asyncio.Lock()  # guards the shards taken and their progress
 
     @property
     def _count(self) -> int:
@@ -57,7 +57,7 @@ class ClusterPrivacy:
         return await self._ask(What.FORGET, user_id, at)
 
     async def forget_channel(self, channel_id: int, at: int) -> bool:
-        return await self._privacy.forget_channel(channel_id, at)  # whoever was told of it has its shard
+        return await self._privacy.forget_channel(channel_id, at)  # the command reached the process with its shard
 
     async def opt_out(self, user_id: int, at: int) -> bool:
         return await self._ask(What.OPT_OUT, user_id, at)
@@ -72,7 +72,8 @@ class ClusterPrivacy:
         return await self._privacy.export(user_id)
 
     async def _ask(self, what: What, user_id: int = 0, at: int = 0) -> bool:
-        """Whether all shards have done it within some seconds; those that have not will. Raises OSError."""
+        """Adds an event. Returns whether all shards have carried it out within ANSWER_SECONDS; the others will later.
+        Raises OSError."""
         try:
             asked = await self._events.add(what, user_id, at)
         except StoreError:
@@ -83,8 +84,8 @@ class ClusterPrivacy:
             raise
         clock = asyncio.get_running_loop().time
         until = clock() + ANSWER_SECONDS
-        while clock() < until:  # the client of Redis may take a timeout around it for one of its own, and swallow it
-            with suppress(StoreError):  # it stands there, and Redis may be back soon
+        while clock() < until:  # not asyncio.timeout(): the Redis client may swallow that as a timeout of its own
+            with suppress(StoreError):  # the event is stored, and Redis may be back soon
                 applied = await self._events.applied(self._count)
                 if all(applied.get(shard_id, START) >= asked for shard_id in range(self._count)):
                     return True
@@ -96,10 +97,10 @@ class ClusterPrivacy:
     # For this process' shards
 
     async def load(self) -> None:
-        """Knows who opted out and what was forgotten, also what other processes forgot since. Raises StoreError.
+        """Loads who opted out and what was forgotten, by other processes too. Raises StoreError.
 
-        To be called before the rows of a shard are read, once its lease is held: from then on nothing goes from the
-        stream that the shard has not done.
+        Call it once a shard's lease is held, before its rows are read: from then on the stream keeps every event that
+        the shard has not done.
         """
         async with self._changing:
             if self._taken:
@@ -108,19 +109,19 @@ class ClusterPrivacy:
             applied, last = await self._events.applied(self._count), await self._events.last()
             oldest = min(applied.get(each, START) for each in range(self._count))
             asked = await self._events.between(oldest if oldest <= last else START, last)
-            await self._people.load()  # behind that: what is not in the stream any more is in rows
+            await self._people.load()  # after reading the stream: what has left it by then is in rows
             for event in asked:
                 self._note(event)
             self._known = last
             self._privacy.forget_logged()
 
     async def take(self, shard_ids: Collection[int]) -> None:
-        """Does for shards, whose rows have been read, what was asked while nobody had them. Raises StoreError."""
+        """Carries out what was asked while no process had these shards, once their rows are read. Raises StoreError."""
         async with self._changing:
             last, applied = await self._events.last(), await self._events.applied(self._count)
-            if last == START:  # by a first event it is seen later that Redis has lost all
+            if last == START:  # an empty stream gets an event, so that a loss of data in Redis is noticed later
                 await self._events.add(What.SETTLE)
-            # What is noted beyond the last event is of a stream that Redis has lost: what there is now is newer.
+            # Progress beyond the last event is of a stream that Redis has lost: all events now there are newer.
             done = {each: id_ if (id_ := applied.get(each, START)) <= last else START for each in shard_ids}
             for event in _once(await self._events.between(min(done.values()), self._known)):
                 await self._try(event, [each for each in shard_ids if done[each] < event.id])
@@ -128,13 +129,13 @@ class ClusterPrivacy:
             await self._apply(shard_ids)
 
     async def leave(self, shard_ids: Collection[int]) -> None:
-        """Does nothing for these any more, as somebody else may have them soon."""
+        """Stops carrying out events for these shards, as another process may take them."""
         async with self._changing:
             for shard_id in shard_ids:
                 self._taken.pop(shard_id, None)
 
     async def keep(self) -> None:
-        """Does what is asked. Until cancelled."""
+        """Carries out new events until cancelled."""
         is_failing = False
         while True:
             try:
@@ -155,7 +156,7 @@ class ClusterPrivacy:
             for event in events:
                 self._note(event)
                 self._known = event.id
-            shard_ids = [each for each in self._taken if each in self._shards.ids]  # one may not have been connected
+            shard_ids = [each for each in self._taken if each in self._shards.ids]  # a taken one may not be connected
             undone, self._undone = self._undone, []
             for event in undone:
                 await self._try(event, shard_ids, is_retry=True)
@@ -165,7 +166,7 @@ class ClusterPrivacy:
                 await self._apply(shard_ids)
 
     async def _begin_anew(self) -> None:
-        """Redis has lost the stream, and so all of it: what is kept of people is stored again by `People`."""
+        """Starts a new stream, as Redis has lost the old one with all its data. `People` stores its rows again."""
         log.error(
             "privacy_requests_lost",
             meaning="Redis has lost what it kept; who asked to be forgotten just before may not be everywhere",
@@ -186,14 +187,14 @@ class ClusterPrivacy:
             self._undone.append(event)
 
     async def _carry_out(self, event: Event, shard_ids: Collection[int], *, is_retry: bool = False) -> None:
-        """Does it for these shards. Raises OSError where it could not be done completely.
+        """Carries out an event for these shards. Raises OSError where that could not be completed.
 
-        is_retry: memory holds nothing of it any more, but what they have said since.
+        is_retry: memory was cleaned already, and holds only what the person has said since.
         """
         if event.what is None:
             return
         if event.what is not What.SETTLE:
-            self._people.store_opted(event.user_id)  # also where another process had it stored wrongly and died
+            self._people.store_opted(event.user_id)  # in any case: a process that died may have stored an older state
         if event.what in FORGETTING:
             here = frozenset(shard_ids)
             forget = self._privacy.forget_stored if is_retry else self._privacy.forget_person
@@ -202,7 +203,7 @@ class ClusterPrivacy:
             raise OSError("what is kept could not be written")
 
     async def _apply(self, shard_ids: Collection[int]) -> None:
-        """Notes how far these shards are."""
+        """Stores up to which event these shards are done."""
         through = min([before(event.id) for event in self._undone], default=self._known)
         if shard_ids:
             self._is_noted = False
@@ -211,5 +212,5 @@ class ClusterPrivacy:
 
 
 def _once(events: Iterable[Event]) -> list[Event]:
-    """Of those that have the same done, for the same person, the last: whoever asks again and again holds up nobody."""
+    """Keeps only the last of equal requests by one person, so that repeated requests do not hold up others."""
     return [*{(event.user_id, event.what in FORGETTING): event for event in events}.values()]

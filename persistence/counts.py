@@ -1,4 +1,4 @@
-"""What was counted of each server: kept in the store, as seldom as makes no difference."""
+"""Stores the counts of each guild, at most once a minute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERY = timedelta(minutes=1)
 
 
 class CountsHolder(Holder):
-    """The hours and days that are over, which change once an hour; and, of a server that is left, all of it goes."""
+    """The counts of past hours and days, which change once an hour. Drops all counts of guilds that the bot left."""
 
     def __init__(
         self, counts: Counts, faults: Faults, snapshots: Snapshots, shards: Shards, clock: Callable[[], datetime]
@@ -34,7 +34,7 @@ class CountsHolder(Holder):
             self._left(what.guild_id)
 
     def connected(self, shard_id: int, guild_ids: set[int]) -> None:
-        """The bot is in these servers of a shard; of others of it that it was in before nothing stays."""
+        """Drops the counts of all guilds on a shard but these, which the bot is still in."""
         for guild_id in self._counts.guild_ids - guild_ids:
             if self._shards.of(guild_id) == shard_id:
                 self._left(guild_id)
@@ -51,13 +51,13 @@ class CountsHolder(Holder):
         self._counts.restore(stored)
 
     def sweep(self) -> None:
-        """Has it stored where something has changed, and a minute has passed."""
+        """Stores the counts if they have changed and a minute has passed."""
         is_due = self._counts.has_changed or self._counts.has_turned
         if is_due and abs(self._clock() - self._stored_at) >= EVERY:
             self.store()
 
     def store(self) -> None:
-        """Has it stored, with the rest that is."""
+        """Queues the counts to be stored."""
         self._stored_at = self._clock()
         self._snapshots.touch_process(THIS_HOUR)
         if self._counts.has_turned:
@@ -65,7 +65,7 @@ class CountsHolder(Holder):
 
 
 class ThisHourHolder(Holder):
-    """What the hour that it is has come to."""
+    """The counts of the current hour."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -85,7 +85,7 @@ def register_counts(
     shards: Shards,
     clock: Callable[[], datetime],
 ) -> CountsHolder:
-    """Has both kept."""
+    """Registers the holders of the counts."""
     holder = CountsHolder(counts, faults, snapshots, shards, clock)
     holders.register(holder, of_process=COUNTS)
     holders.register(ThisHourHolder(counts), of_process=THIS_HOUR)

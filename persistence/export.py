@@ -1,4 +1,4 @@
-"""What a person said, as they are given it."""
+"""The file with a person's own messages that /export gives them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from state import Message
 
 
 class Export:
-    """Collects the messages of a person. channel_id, guild_id: where those are that are noted next."""
+    """Collects the messages of a person. channel_id, guild_id: where the next noted messages are."""
 
     def __init__(self, user_id: int) -> None:
         self.channel_id = self.guild_id = 0
@@ -18,7 +18,7 @@ class Export:
         self._messages: list[dict[str, Any]] = []
 
     def note(self, message: Message) -> Message:
-        """Notes one that is theirs; changes none."""
+        """Adds a message that is theirs. Returns every message unchanged."""
         if message.metadata.get("author_id") == self._user_id:
             self._messages.append(
                 {
@@ -32,6 +32,6 @@ class Export:
         return message
 
     def to_json(self) -> bytes:
-        """Empty where there is nothing."""
+        """The messages as JSON; empty: there are none."""
         exported = {"user": str(self._user_id), "messages": self._messages}
         return orjson.dumps(exported, option=orjson.OPT_INDENT_2) if self._messages else b""

@@ -1,6 +1,6 @@
-"""Whoever keeps something of a channel or person, and the loops that reach all of them.
+"""Holders, which keep something of a channel or person, and the loops over all of them.
 
-A new one is a Holder, and a line in wiring.py that registers it.
+A new one is a subclass of Holder, and a line in wiring.py that registers it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from understanding.stopping import Stop, read_stop
 class Edit:
     """A person's message that changed in Discord.
 
-    message: as it stands now. before: as it was recorded in the channel's conversation. is_by_author: its author
-    edited it; a link that is unfurled, or a pin, is no edit.
+    message: as it is now. before: as recorded in the channel's conversation; None: it is not in there. is_by_author:
+    its author edited it; False: a link was unfurled, or the message was pinned.
     """
 
     channel_id: int
@@ -52,7 +52,7 @@ class Edit:
 
     @property
     def may_be_reworded(self) -> bool:
-        """Whether its author changed its words: of words that are not here it is not known whether they differ."""
+        """Whether its author changed its words, or may have, as the old words are unknown."""
         return self.is_by_author and (self.before is None or self.is_reworded)
 
 
@@ -60,9 +60,9 @@ class Edit:
 class Forget:
     """What is to be forgotten in some channels.
 
-    message_ids: these messages, which were deleted; None: all that was said up to the id `through`. author_id: by this
-    person; None: by anybody. guild_id: of all channels of a guild, where the bot is no longer. is_gone: the channels
-    are there no longer.
+    message_ids: the messages that were deleted; None: all messages up to the id `through`. author_id: only this
+    person's; None: everybody's. guild_id: the guild of the channels, if the bot has left it. is_gone: the channels were
+    deleted.
     """
 
     channel_ids: Collection[int]
@@ -84,7 +84,7 @@ class Forget:
 
     @property
     def sources(self) -> list[Source]:
-        """What agents keep nothing of, which they may have looked up from another channel."""
+        """The sources of words that agents must not keep, also where they looked them up from another channel."""
         if self.message_ids is not None:
             return [("message", message_id) for message_id in self.message_ids]
         if self.author_id is not None:
@@ -93,31 +93,31 @@ class Forget:
 
 
 class Holder:
-    """Keeps something of a channel or person; subclasses define what concerns them."""
+    """Keeps something of a channel or person; subclasses override the methods that concern them."""
 
     def revised(self, edit: Edit) -> bool:  # noqa: ARG002 - most keep nothing of it
-        """Follows an edit. Returns whether words that are stored beside the transcript have to go."""
+        """Applies an edit. Returns whether stored snapshots contain the old words and must be written again."""
         return False
 
     def forget(self, what: Forget) -> None:
         """Drops what is to be forgotten."""
 
     def expire(self, before: datetime) -> None:
-        """Drops what was said before."""
+        """Drops what was said before this time."""
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - most keep nothing over a restart
-        """What is stored of a channel, guild or shard, or, with 0, of the process; None: nothing."""
+        """What to store of a channel, guild or shard, or, with 0, of the process; None: nothing."""
         return None
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
+        """Restores what snapshot() encoded. Raises ValueError for what cannot be read."""
 
     def leave(self, channel_id: int) -> None:
-        """Drops from memory what another process has from now on; nothing changes in Discord."""
+        """Drops a channel from memory, as another process serves it from now on; changes nothing in Discord."""
 
 
 class Holders:
-    """All holders, in the order in which they registered."""
+    """All holders, in the order in which they were registered."""
 
     def __init__(self, snapshots: Snapshots, conversations: ConversationManager, wires: Wires) -> None:
         self._snapshots = snapshots
@@ -126,20 +126,20 @@ class Holders:
         self._holders: list[Holder] = []
 
     def register(self, *holders: Holder, **stored_as: str) -> None:
-        """stored_as: as Snapshots.register() has it, of a single holder."""
+        """Adds holders. stored_as: the keyword arguments of Snapshots.register(), for a single holder."""
         self._holders += holders
         for holder in holders:
             self._snapshots.register(holder, **stored_as)
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
-        """Has all follow an edit."""
+        """Applies an edit to all holders and to the transcript."""
         conversation = self._conversations.get(channel_id)
         before = conversation.find(message.message_id) if conversation else None
-        # What it quotes is no news, and what was dropped of that stays so.
+        # Its quote has not changed, and what was dropped of that stays dropped.
         quoted = (before.reply_to_text, before.reply_files) if before else ("", ())
         message = replace(message, reply_to_text=quoted[0], reply_files=quoted[1])
         if before and before.tells_off:
-            # It goes on telling the bot to keep out where it still says so.
+            # It tells the bot to keep out only as long as it says so.
             stop = read_stop(message.content, message.calls_bot or self._wires.bot()[0])
             says_so = stop is Stop.KEEP_OUT or message.content == before.content
             message = replace(message, tells_off=says_so)
@@ -147,7 +147,7 @@ class Holders:
         changed = [holder for holder in self._holders if holder.revised(edit)]
         if changed:
             self._snapshots.purge(channel_id)
-        self._snapshots.flush()  # before the transcript, by which alone whoever is killed knows later what to look for
+        self._snapshots.flush()  # before the transcript: after a kill that still shows what has to be done again
         self._snapshots.revised(channel_id, message, is_reworded=edit.may_be_reworded)
 
     def forget(self, what: Forget) -> None:
@@ -209,7 +209,7 @@ class DecisionHolder(Holder):
 
 
 class MessageHolder(Holder):
-    """Single messages that wait to be taken up, which then are taken no more."""
+    """Messages that wait to be handled: those that are forgotten are skipped."""
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
@@ -220,7 +220,7 @@ class MessageHolder(Holder):
 
 
 class PromptHolder(Holder):
-    """Prompts and soft context. conversations: say whose words a prompt of the agent's may quote."""
+    """Prompts and soft context. conversations: know whose words a prompt of the agent may quote."""
 
     def __init__(
         self, prompts: PromptCards, states: ConversationStateManager, conversations: ConversationManager
@@ -280,7 +280,7 @@ class MiniAppHolder(Holder):
 
 
 class OfferHolder(Holder):
-    """What was heard where offers are on, the open offers, and the notes that some are to be made of."""
+    """Recent messages where offers are on, open offers, and notes for offers to be made."""
 
     def __init__(
         self,
@@ -309,7 +309,7 @@ class OfferHolder(Holder):
                 self._proactive_offers.forget(channel_id, what.author_id)
             if what.guild_id is not None or what.is_gone:
                 self._proactive_offers.leave(channel_id)
-        if what.guild_id is not None:  # also archived threads, of which nothing but an offer may be kept
+        if what.guild_id is not None:  # also archived threads, of which only an offer may be kept
             self._proactive_offers.leave_guild(what.guild_id)
 
     def expire(self, before: datetime) -> None:
@@ -330,7 +330,7 @@ class OfferHolder(Holder):
 
 
 class SettingsHolder(Holder):
-    """What guilds have set for their places: one snapshot for each guild, under its own id."""
+    """The settings of guilds for their places: one snapshot for each guild, under its own id."""
 
     def __init__(self, settings: GuildSettings) -> None:
         self._settings = settings
@@ -352,9 +352,9 @@ class SettingsHolder(Holder):
 
 
 class ConversationHolder(Holder):
-    """The conversations, what remote agents need back in the next ones, and what agents keep for themselves in them.
+    """The conversations, with the state of agents in them, and the state that remote agents need in the next ones.
 
-    restored: what was stored of conversations, which go on once their messages are read, too.
+    restored: stored conversations by channel, which are resumed once their messages are read, too.
     """
 
     def __init__(self, conversations: ConversationManager, pending: PendingTurns, snapshots: Snapshots) -> None:
@@ -365,7 +365,7 @@ class ConversationHolder(Holder):
         snapshots.when_gone(self._store_anew)
 
     def _store_anew(self) -> None:
-        """What was said in them stands in transcripts, which are gone."""
+        """Appends the conversations' messages to the transcripts again, as the store has lost those."""
         for channel_id in self._snapshots.channels:
             conversation, guild_id = self._conversations.get(channel_id), self._snapshots.guild_of(channel_id)
             for message in conversation.messages if conversation else ():
@@ -395,7 +395,7 @@ class ConversationHolder(Holder):
             self._snapshots.purge(channel_id)
 
     def expire(self, before: datetime) -> None:
-        """Also of one that is alive what is too old goes."""
+        """Drops old messages, from active conversations too."""
         for channel_id in self._snapshots.channels:
             told = [i for i in self._conversations.told_before(channel_id) if i < id_at(before)]
             self._conversations.forget_messages(channel_id, told)

@@ -1,4 +1,4 @@
-"""What is kept, counted and measured: for whoever runs the bot, who sees in it whether a disk fills up."""
+"""Counts and measures what is kept, so that the owner can see whether the disk fills up."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FILES = {
     FILE_NAME: "the decision log",
     ASIDE: "what was damaged, and set aside",
 }
-BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite has beside a file
+BESIDE = ("", "-wal", "-shm", "-journal")  # the endings of SQLite's files
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """files: what each is, and its bytes; channels: how many have something of each kind, and transcripts a transcript;
-    free: bytes left on the disk; key: where the key is that seals all of it.
+    """files: for each, what it is and its size in bytes. channels: how many have a snapshot, by its kind. transcripts:
+    how many channels have one. free: bytes left on the disk; None: unknown. key: where the encryption key is.
     """
 
     files: Mapping[str, tuple[str, int]]
@@ -36,7 +36,7 @@ class Sizes:
 
 
 class KeptSizes:
-    """Measures what is kept. has_own_key: whether the owner has given the key, which then lies apart from the data."""
+    """Measures what is kept. has_own_key: whether the owner has set STATE_KEY, so that no key lies beside the data."""
 
     def __init__(
         self, state_dir: Path, snapshots: Snapshots, *, in_redis: bool, has_own_key: bool, retention_days: int

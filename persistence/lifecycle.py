@@ -28,13 +28,12 @@ log = structlog.get_logger()
 ALIVE, PLACES = "alive", "places"
 BEAT_SECONDS = 5.0
 EXPIRE_SECONDS = 86_400.0
-RETRY_SECONDS = 5.0  # where the store cannot be read
+RETRY_SECONDS = 5.0  # between attempts while the store cannot be read
 
 
 class Lifecycle:
-    """Restore, heartbeat and retention. requests: where several processes do what people ask for.
-
-    retention: how long what was said is kept.
+    """Restore, heartbeat and retention. requests: carries out privacy requests where several processes share the
+    shards; None: there is one process. retention: how long messages are kept.
     """
 
     def __init__(
@@ -63,10 +62,10 @@ class Lifecycle:
         self._shards = shards
         self._retention = retention
         self._clock = clock
-        self._guilds: dict[int, list[int]] = {}  # those of the transcripts with their channels, until caught up with
+        self._guilds: dict[int, list[int]] = {}  # transcripts' guilds and their channels, until their shard caught up
 
     async def take(self, shard_ids: Collection[int]) -> None:
-        """Brings back what an earlier process left of these shards. Raises StoreError where it cannot be had."""
+        """Restores what an earlier process stored of these shards. Raises StoreError where that cannot be read."""
         for shard_id in shard_ids:
             self._gate.take(shard_id)
             self._catch_up.of(shard_id).expect()
@@ -75,10 +74,10 @@ class Lifecycle:
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore_process(kept)
-        if not kept.has(ALIVE):  # the very first start: whoever is asked before the first beat is not forgotten
+        if not kept.has(ALIVE):  # the very first start: a kill before the first beat must not lose questions
             self._snapshots.touch_process(ALIVE)
         channels = list(kept.channels.items())[::-1]  # the one used last comes last
-        channels.sort(key=lambda channel: PLACES not in channel[1])  # what is set for places comes first
+        channels.sort(key=lambda channel: PLACES not in channel[1])  # settings of places come first
         for channel_id, snapshots_by_kind in channels:
             guild_id = channel_id if PLACES in snapshots_by_kind else self._snapshots.guild_of(channel_id)
             if self._shards.of(guild_id) not in shard_ids:
@@ -92,15 +91,15 @@ class Lifecycle:
             await self._requests.take(shard_ids)
 
     def leave(self, shard_id: int) -> None:
-        """Another process has it from now on: drops from memory what is kept of it."""
+        """Drops a shard from memory, as another process serves it from now on."""
         self._shards.drop(shard_id)
         self._snapshots.leave(shard_id)
         self._catch_up.left(shard_id)
         self._guilds = {one: kept for one, kept in self._guilds.items() if self._shards.of(one) != shard_id}
 
     async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
-        """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""
-        self._snapshots.touch_process(ALIVE)  # since when it catches up, should it not come to the end
+        """Handles what was missed on a shard. guild_ids: the guilds on it that the bot is in; others are forgotten."""
+        self._snapshots.touch_process(ALIVE)  # stores since when it catches up, in case of a kill meanwhile
         is_failing = False
         while True:
             try:
@@ -113,14 +112,14 @@ class Lifecycle:
                 await asyncio.sleep(RETRY_SECONDS)
         self._snapshots.touch_process(ALIVE)
         guilds = {one: self._guilds.pop(one) for one in [*self._guilds] if self._shards.of(one) == shard_id}
-        for guild_id in guilds.keys() - guild_ids - {0}:  # where it is not known we need not have left
+        for guild_id in guilds.keys() - guild_ids - {0}:  # 0: unknown, so the bot may still be in it
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left or not guilds[guild_id]:
                 log.info("guild_left", guild=guild_id)
                 await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
 
     async def beat(self) -> None:
-        """Notes every few seconds that all that was said until now has been heard. Until cancelled."""
+        """Stores every few seconds that all messages up to now were received. Until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._snapshots.sync()
@@ -129,7 +128,7 @@ class Lifecycle:
                 self._snapshots.touch_process(ALIVE)
 
     async def expire(self) -> None:
-        """Drops what was said too long ago, now and every day. Until cancelled."""
+        """Drops messages older than the retention, now and every day. Until cancelled."""
         while True:
             try:
                 await self._privacy.expire(self._clock() - self._retention)

@@ -1,4 +1,4 @@
-"""That one process alone uses what is stored: a lock on the folder, and a lease in Redis where that is used."""
+"""Locks what is stored for one process: by a lock on the folder, and a lease in Redis if that is used."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LOCK_FILE = "lock"
-LOCK_SECONDS = 60.0  # a redeploy ends the other one within that
-HERE_SECONDS = 5.0  # for one that runs on this machine, which nobody is going to end
+LOCK_SECONDS = 60.0  # a redeploy ends the other process within that
+HERE_SECONDS = 5.0  # for a process on this machine, which no redeploy is going to end
 LEASE = "parley:lock"
-CLUSTER = "parley:cluster:count"  # is there while any of several processes has a shard
+CLUSTER = "parley:cluster:count"  # exists while any of several processes has a shard
 LOOK_SECONDS = 1.0
-LEASE_SECONDS = 30.0  # it outlives a kill by so much, which is less than another process waits
+LEASE_SECONDS = 30.0  # how long it outlives a kill: less than LOCK_SECONDS, for which another process waits
 
 
 class InUseError(Exception):
@@ -37,11 +37,11 @@ class InUseError(Exception):
 
 @contextmanager
 def in_use(state_dir: Path, redis_url: str | None = None, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-    """Has what is stored for this process alone; it is free again when the process ends, however that happens.
+    """Locks what is stored for this process; released when the process ends, however that happens.
 
-    Waits for another one so long, as one does in a redeploy, but HERE_SECONDS for one that runs on this machine; then
-    raises InUseError. Raises StoreError for a Redis that cannot be reached. A folder that cannot be written is
-    nobody's: that is logged.
+    Waits so many seconds for another process, which a redeploy is about to end, but at most HERE_SECONDS for one on
+    this machine; then raises InUseError. Raises StoreError for a Redis that cannot be reached. A folder that cannot be
+    written is not locked: that is logged.
     """
     with _locked(state_dir, seconds):
         if redis_url is None:
@@ -65,7 +65,7 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
             if seconds:
                 log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds, pid=owner)
             lock.acquire(timeout=seconds)
-        if not isinstance(lock, SoftFileLock):  # which has its own words in it
+        if not isinstance(lock, SoftFileLock):  # which writes its own text into the file
             path.write_text(f"{os.getpid()} {platform.node()}\n")
     except Timeout:
         which = f" ({owner} on this machine)" if owner else ""
@@ -82,12 +82,12 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
 
 
 def _owner_here(path: Path) -> int | None:
-    """The id of the process that has the lock, if it runs on this machine (in a container: in this one)."""
+    """The id of the process that holds the lock, if it runs on this machine (in a container: in the same one)."""
     try:
         pid, machine, *_ = path.read_text().split()
         if machine != platform.node():
             return None
-        with suppress(PermissionError):  # somebody else's runs, too
+        with suppress(PermissionError):  # raised for another user's process, which runs, too
             os.kill(int(pid), 0)
         return int(pid)
     except (OSError, ValueError, OverflowError):
@@ -108,8 +108,8 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
             try:
                 lease.reacquire()
             except LockError:
-                # A Redis that was away, or lost what it had, may have nobody's lease.
-                with suppress(RedisError):  # to be found out the next time
+                # After an outage or a loss of data in Redis, nobody may hold the lease.
+                with suppress(RedisError):  # tried again next time
                     if not lease.acquire(blocking=False):
                         log.critical("lease_lost", meaning="another process uses this Redis: this one ends")
                         os._exit(1)
@@ -138,8 +138,8 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
 
 
 def _refusal(client: redis.Redis, lease: Lock) -> str | None:
-    """Takes the lease. Says why it cannot be had, if so."""
-    # While this process has it nobody takes a shard: so not before all have given theirs back.
+    """Acquires the lease. Returns why it cannot be acquired, if so."""
+    # While it is held no process takes a shard, so it is not acquired before all shards are released.
     if not client.exists(CLUSTER) and lease.acquire(blocking=False):
         if not client.exists(CLUSTER):
             return None

@@ -1,6 +1,6 @@
-"""What earlier versions left, documents with journals in a folder or in Redis, taken over at the first start.
+"""Migration from earlier versions, which kept documents with journals in a folder or in Redis, at the first start.
 
-Their documents were made of snapshots, their sessions of messages; each may be sealed.
+The documents hold snapshots, or a session's messages; each may be sealed.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ KINDS = CHANNELS, PROCESS, SESSIONS, SEAL = ("channels", "process", "sessions", 
 
 
 class Earlier(Protocol):
-    """The documents of one kind, as an earlier version left them. Raises StoreError for what it cannot do."""
+    """The documents of one kind that an earlier version left. Raises StoreError where something fails."""
 
     def is_left(self) -> bool:
-        """Whether there is anything."""
+        """Whether any are left."""
 
     def names(self) -> list[str]:
-        """Of all documents."""
+        """The names of all documents."""
 
     def read(self, name: str, opened: Opened, record: Opened) -> Stored:
         """As `SessionFiles.read`."""
 
     def set_aside(self, name: str) -> str:
-        """Moves a document to where `Store.drop_aside` deletes it, and says where that is; empty where it cannot."""
+        """Moves a document to where `Store.drop_aside` deletes it. Returns that place; empty: it could not be moved."""
 
     def refuse(self) -> str:
-        """Moves all documents there, whatever is in them, and says where that is."""
+        """Moves all documents there, whatever is in them. Returns that place."""
 
     def delete(self, name: str) -> bool: ...
 
     def clear(self) -> None:
-        """Deletes what is left beside the documents."""
+        """Deletes what is left besides the documents."""
 
 
 class EarlierFolder(SessionFiles):
-    """An `Earlier` in a folder of STATE_DIR, where what is of others stays."""
+    """An `Earlier` in a folder of STATE_DIR. Other programs' files in it are left alone."""
 
     def __init__(self, state_dir: Path, kind: str) -> None:
         super().__init__(state_dir / kind)
@@ -91,9 +91,9 @@ OpenEarlier = Callable[[str], Earlier]
 
 
 def refuse_earlier(open_earlier: OpenEarlier, store: Store) -> None:
-    """Sets aside what is in the form of an earlier version, where all had been sealed in this one's already.
+    """Sets aside documents of an earlier version, and unsealed rows, that appear after all rows were sealed.
 
-    Then somebody else put it there, who needs no key for that. Raises StoreError.
+    Somebody else put them there, which takes no key. Raises StoreError.
     """
     left = [earlier.refuse for kind in KINDS if (earlier := open_earlier(kind)).is_left()]
     if not store.is_sealed() and store.kinds():
@@ -108,7 +108,7 @@ def refuse_earlier(open_earlier: OpenEarlier, store: Store) -> None:
 
 
 def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:
-    """Raises WrongKeyError where the keys do not fit what an earlier version left."""
+    """Raises WrongKeyError if the keys do not open what an earlier version left."""
     if (earlier := open_earlier(SEAL)).is_left():
         _read(earlier, SEAL, seal)
 
@@ -116,7 +116,7 @@ def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:
 def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> bool:
     """Stores what an earlier version left, and deletes it there. What cannot be read is set aside; both are logged.
 
-    A kill before the end has it begin anew; what is stored already counts. Returns whether nothing is left.
+    After a kill the next start begins again; rows stored already are kept. Returns whether nothing is left.
     """
     earlier = {kind: open_earlier(kind) for kind in KINDS}
     try:
@@ -125,7 +125,7 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> boo
         taken = 0
         for kind in KINDS[:-1]:
             for name in earlier[kind].names():
-                # Files of others have other names.
+                # Other programs' files have other names.
                 channel = name.partition("." if kind == SESSIONS else "\0")[0]
                 if name == PROCESS if kind == PROCESS else channel.isdecimal():
                     taken += _take(earlier[kind], kind, name, store, seal)
@@ -145,7 +145,7 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> boo
 
 
 def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | None) -> int:
-    """How many rows a document came to."""
+    """Stores a document's rows, and deletes the document. Returns how many rows it had."""
     rows: dict[Key, bytes] = {}
     try:
         stored = _read(earlier, name, seal)
@@ -155,7 +155,7 @@ def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | Non
         problem = str(error)
     known = {Key(*place, row.id) for place in {key[:2] for key in rows} for row in store.read(*place)}
     store.write({key: value for key, value in rows.items() if key not in known})
-    store.sync()  # or a power cut could take both
+    store.sync()  # else a power cut could lose both
     if problem:
         aside = earlier.set_aside(name)
         log.warning(
@@ -167,7 +167,7 @@ def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | Non
 
 def _read(earlier: Earlier, name: str, seal: Seal | None) -> Stored:
     def record(line: bytes) -> bytes:
-        """A record, behind a character that tells whether it is sealed, encoded or plain."""
+        """Decodes a record, whose first character tells whether it is sealed, in base64 or plain."""
         form, rest = line[:1], line[1:]
         return unsealed(rest, seal) if form == b"*" else b64decode(rest) if form == b"=" else rest
 
@@ -175,7 +175,7 @@ def _read(earlier: Earlier, name: str, seal: Seal | None) -> Stored:
 
 
 def _opened(content: bytes, seal: Seal | None) -> bytes:
-    """A document, or, where it is sealed, what its tokens make up, each with its place. Raises ValueError."""
+    """Decodes a document; a sealed one is joined from its tokens, which are numbered. Raises ValueError."""
     if not content.startswith(b'{"sealed":'):
         return content
     tokens = orjson.loads(content)["sealed"]
@@ -186,7 +186,7 @@ def _opened(content: bytes, seal: Seal | None) -> bytes:
 
 
 def _snapshots(kind: str, name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:
-    """The rows of a document of snapshots. Raises ValueError, TypeError or KeyError for what is none."""
+    """The rows of a document of snapshots. Raises ValueError, TypeError or KeyError for anything else."""
     snapshots: dict[str, Any] = {}
     if stored.content is not None:
         document = orjson.loads(stored.content)

@@ -14,9 +14,9 @@ from storage.store import Key, Store
 
 
 def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
-    """Does that, and returns the exit code: 2 where there is no Redis, or something kept already where it would go.
+    """Runs the command, and returns the exit code: 2 if there is no Redis, or the target is not empty.
 
-    Raises InUseError beside a bot that runs, and as what open_stores() gives does.
+    Raises InUseError while a bot is running, and as the function from open_stores() does.
     """
     parser = argparse.ArgumentParser(prog="python bot.py move", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--back", action="store_true", help="from Redis into STATE_DIR")
@@ -55,14 +55,14 @@ def _copy(source: Store, target: Store) -> int:
 
 
 def _clear(store: Store) -> None:
-    """Deletes all rows, that of the move last."""
+    """Deletes all rows, the MOVING row last."""
     for rows in _all(store):
         store.write(dict.fromkeys(rows))
     store.write({Key(MOVING, 0): None})
 
 
 def _all(store: Store) -> Iterator[dict[Key, bytes | None]]:
-    """The rows, so many at once; None where one is damaged."""
+    """All rows, in pages; the value None: the row is damaged."""
     for kind in set(store.kinds()) - {CHECK, MOVING}:
         for channel in store.channels(kind):
             since: int | None = 0

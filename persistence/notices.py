@@ -1,4 +1,4 @@
-"""Which notices were posted is kept, so that a bot that is started again does not post them again."""
+"""Stores which notices were posted, so that they are not posted again after a restart."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def register_notices(
     snapshots: Snapshots,
     claims: Claims | None,
 ) -> Notices | None:
-    """Has them posted in this channel, if there is one, and kept which."""
+    """Sets up notices for this channel, and their storage; None: there is no channel for them."""
     if channel_id is None:
         return None
     notices = Notices(channel_id, wires, limits, activity, partial(snapshots.touch_process, NOTICES), claims)

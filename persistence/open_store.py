@@ -1,4 +1,4 @@
-"""Where what is kept is stored: in one database in STATE_DIR or in Redis, sealed by the owner's key or our own."""
+"""Opens the store: a database in STATE_DIR, or Redis, sealed with the owner's key or one that the bot made."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DATABASE = "parley.db"
-CHECK = "seal"  # the row that tells with which key all is sealed
-MOVING = "moving"  # the row that is there while `bot.py move` copies into it
-NO_MORE = "sealed_by"  # in which a version before told that
+CHECK = "seal"  # the row that tells with which key all rows are sealed
+MOVING = "moving"  # the row that exists while `bot.py move` copies into the store
+NO_MORE = "sealed_by"  # the same as CHECK in an earlier version
 GONE = (
     "Redis lost what was stored there, and the processes that run store again what they have: start this one again in "
     "some seconds."
 )
-ROWS = "rows"  # what is noted to be sealed
+ROWS = "rows"  # the name under which the seal notes that all rows are sealed
 PAGE = 500
 
 
 def find_seal(state_dir: Path, redis_url: str | None, keys: str | None) -> Seal:
-    """The owner's keys, or the one that is made where there are none, beside the data.
+    """The seal of the owner's keys, or, without any, of a key that is kept beside the data, and made when needed.
 
-    Touches nothing yet. Raises ValueError, with a sentence, for keys of another form.
+    Reads and writes nothing yet. Raises ValueError, with a sentence, for malformed keys.
     """
     place: KeyPlace = KeyFile(state_dir)
     if redis_url is not None:
@@ -54,11 +54,10 @@ def find_seal(state_dir: Path, redis_url: str | None, keys: str | None) -> Seal:
 def open_stores(
     state_dir: Path, redis_url: str | None, keys: str | None, leases: Leases | None = None
 ) -> Callable[[], Store]:
-    """What opens the store, with all in it sealed; by whichever thread is to use it. As find_seal() in all else.
+    """Returns a function that opens the store and seals all rows in it; the thread that uses the store has to call it.
 
-    leases: in Redis, those without which nothing is written from then on.
-
-    What opens it raises WrongKeyError where these keys do not fit, StoreError where it cannot be had, and InUseError.
+    leases: in Redis, those that must be held for anything to be written. Raises as find_seal() does; the function
+    raises WrongKeyError where these keys do not fit, StoreError where the store cannot be opened, and InUseError.
     """
     seal = find_seal(state_dir, redis_url, keys)
     was_open = False
@@ -70,7 +69,7 @@ def open_stores(
             if isinstance(store, SQLiteStore):
                 _seal_all(_earlier(state_dir, store), store, seal)
             else:
-                with store.alone():  # of several processes that start at once the others find it done
+                with store.alone():  # of several processes that start at once, one does it
                     is_gone = not store.channels(CHECK)
                     if is_gone and was_open:
                         seal.put_back()
@@ -82,7 +81,7 @@ def open_stores(
             store.close()
             raise
         except StoreError as error:
-            store.read(CHECK)  # where that works the keys fit: a disk that is full or read-only silences nobody
+            store.read(CHECK)  # if that works the keys fit: the bot also runs when the disk is full or read-only
             log.warning(
                 "state_not_sealed",
                 error=str(error),
@@ -97,9 +96,9 @@ def open_stores(
 
 
 def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
-    """Whether something is kept, which these keys open; also beside a bot that runs, as nothing is changed.
+    """Whether there are rows and these keys open them. Changes nothing, so a bot may be running.
 
-    Raises ValueError for keys of another form, WrongKeyError where they do not fit, StoreError.
+    Raises ValueError for malformed keys, WrongKeyError where they do not fit, StoreError.
     """
     seal = find_seal(state_dir, redis_url, keys)
     if redis_url is not None:
@@ -119,8 +118,8 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
 
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
-    """Has what is stored ready for this start. Raises as what open_stores() gives does, and ValueError where only a
-    part of it was moved there."""
+    """Prepares what is stored for this start. Raises as the function from open_stores() does, and ValueError where
+    `bot.py move` did not finish."""
     store = open_stores(state_dir, redis_url, keys)()
     if store.channels(MOVING):
         store.close()
@@ -128,7 +127,7 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
             "`bot.py move` to where the bot is to keep all was interrupted: run it again, then start the bot"
         )
     seal = find_seal(state_dir, redis_url, keys)
-    # What fails here is warned of when it fails in use.
+    # If this fails, it fails again in use, and is logged then.
     with suppress(OSError, sqlite3.Error):
         DecisionFile(state_dir / FILE_NAME, seal).bring_up()
         if keys and _known(store) == {"sealed_by": seal.marks[0], "whole": True}:
@@ -137,11 +136,11 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
 
 
 def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: Seal, *, is_ours: bool = False) -> None:
-    """Takes over what an earlier version left, and has all sealed by the first key; of several runs the first does it.
+    """Migrates what an earlier version left, and seals all rows with the first key, unless that is done already.
 
-    What is not sealed counts until everything was sealed once, which is noted beside the key: from then on it is not
-    ours, be the database as it was or another. Raises StoreError, and WrongKeyError where processes that run go by
-    another key. is_ours: this process had it sealed before, so that what is there now is of those who run.
+    Unsealed rows are accepted until all were sealed once, which is noted beside the key: from then on they are not
+    ours, in this database or another. Raises StoreError, and WrongKeyError where running processes use another key.
+    is_ours: this process sealed it before, so that the rows there now are of running processes.
     """
     known = _known(store)
     if is_ours and known is None:
@@ -154,7 +153,7 @@ def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: 
     seal.takes_plain = not was_sealed and (is_new or (known is not None and not known.get("whole")))
     if seal.takes_plain:
         check_earlier(open_earlier, seal)
-    # Where an old key is gone before all was written anew, what it sealed is not damaged.
+    # If an old key was removed before all rows were sealed with the new one, the old rows are not damaged.
     seal.fits = is_new or known is None or known["sealed_by"] in seal.marks
     if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
         seal.note_sealed(ROWS)
@@ -164,7 +163,7 @@ def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: 
             "What is stored is sealed with another key than the first of STATE_KEY, and processes run that go by that: "
             "stop all of them, then start this one."
         )
-    # By this row, which the first key seals, the next start tells whether its key fits.
+    # This row is sealed with the first key: with it the next start checks whether its key fits.
     store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
     if seal.takes_plain and not take_over(open_earlier, store, seal):
         return
@@ -183,7 +182,7 @@ def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: 
 
 
 def _known(store: Store) -> dict[str, Any] | None:
-    """What is noted of the key; None where nothing is, or where that alone is damaged. Raises WrongKeyError."""
+    """The CHECK row; None: there is none, or only that row is damaged. Raises WrongKeyError."""
     try:
         return next((orjson.loads(row.value) for row in store.read(CHECK) if row.value), None)
     except WrongKeyError:
@@ -204,5 +203,5 @@ def _store(state_dir: Path, redis_url: str | None, seal: Seal) -> SQLiteStore | 
 
 
 def _earlier(state_dir: Path, store: SQLiteStore | RedisStore) -> OpenEarlier:
-    """Where an earlier version kept what this store keeps now."""
+    """Opens the documents of an earlier version, in the place of this store."""
     return partial(EarlierFolder, state_dir) if isinstance(store, SQLiteStore) else store.earlier

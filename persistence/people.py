@@ -1,6 +1,6 @@
-"""Who opted out, and whose words and which channels were forgotten up to when: in a row each, by their ids.
+"""Stores who opted out, and up to when people's messages and channels were forgotten: one row for each id.
 
-So processes that share a store never overwrite what another has stored of somebody else.
+So processes that share a store never overwrite each other's rows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ log = structlog.get_logger()
 
 OPTED_OUT = "opted_out"
 FORGOTTEN, FORGOTTEN_CHANNEL = "forgotten", "forgotten_channel"  # by a person's id, by a channel's
-LIST = 0  # the id under which an earlier version stored all of them
+LIST = 0  # the id of the row in which an earlier version stored all of them
 YES = b"true"
 
 
 class People:
-    """Has them stored. stores: asked with a person's id, whether it is this process that stores what is of them; of
-    several it is the one with the shard on which a guild of that id would be.
+    """Stores opt-outs and marks of what was forgotten. stores: whether this process stores the rows of a user id; of
+    several processes it is the one with the shard on which a guild with that id would be.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class People:
         snapshots.when_gone(self._store_anew)
 
     async def load(self) -> None:
-        """Takes back what is stored. Raises StoreError where it cannot be had."""
+        """Loads what is stored. Raises StoreError where it cannot be read."""
         for row in await self._snapshots.rows(OPTED_OUT):
-            if row.id != LIST:  # of one that is damaged it still says who
+            if row.id != LIST:  # the id is enough, so a damaged row counts
                 self.opted_out.add(row.id)
             elif row.value is not None:
                 self._split_opted_out(row.value)
         await self.load_forgotten()
 
     async def load_forgotten(self) -> None:
-        """As load(), but only what was forgotten, by whichever process."""
+        """Loads only what was forgotten, by whichever process. Raises as load() does."""
         for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
             for row in await self._snapshots.rows(kind):
                 if row.value is None:
@@ -61,7 +61,7 @@ class People:
                     self.forgotten.mark(*whose, orjson.loads(row.value))
 
     def _split_opted_out(self, stored: bytes) -> None:
-        """Stores in a row each what an earlier version stored in one."""
+        """Stores one row for each user, in place of an earlier version's single row."""
         try:
             user_ids = IDS.validate_json(stored)
         except ValidationError as error:
@@ -84,17 +84,17 @@ class People:
         self._snapshots.store_row(FORGOTTEN, LIST, None)
 
     def opt(self, user_id: int, *, out: bool) -> None:
-        """They are not read any more, or are again."""
+        """Opts a user out or in, and stores it."""
         (self.opted_out.add if out else self.opted_out.discard)(user_id)
         self.store_opted(user_id)
 
     def store_opted(self, user_id: int) -> None:
-        """Has what holds stored, also where it was before."""
+        """Stores whether a user opted out, even if that has not changed."""
         if self._stores(user_id):
             self._snapshots.store_row(OPTED_OUT, user_id, YES if user_id in self.opted_out else None)
 
     def forget(self, channel_id: int | None, user_id: int | None, at: int) -> None:
-        """What was said up to this message id, in a channel or by a person, must not come back from Discord."""
+        """Marks messages in a channel or by a person, up to this id, as not to be read from Discord again."""
         self.forgotten.mark(channel_id, user_id, at)
         self._store_mark(channel_id, user_id)
 
@@ -105,14 +105,14 @@ class People:
         self._snapshots.store_row(kind, id_ or 0, orjson.dumps(self.forgotten.at(channel_id, user_id)))
 
     def _store_anew(self) -> None:
-        """What was stored is gone; also of those whom another process would have stored, which may be gone, too."""
+        """Stores all again after the store has lost its data, also opt-outs that another process would store."""
         for user_id in self.opted_out:
             self._snapshots.store_row(OPTED_OUT, user_id, YES)
         for whose in self.forgotten:
             self._store_mark(*whose)
 
     def sweep(self, oldest: int) -> None:
-        """Drops the marks up to this id: what is older is not read any more."""
+        """Drops the marks up to this id, as older messages are not read any more."""
         if self.forgotten.sweep(oldest):
             for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
                 self._snapshots.drop_rows(kind, partial(_is_old, oldest=oldest))

@@ -1,4 +1,4 @@
-"""What people can have done with what is kept of them, carried out wherever something is kept."""
+"""Forgetting, opt-out and export, carried out wherever something is kept."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from persistence.snapshots import Snapshots
 
 
 class Privacy:
-    """Drops what is to go. See commands.Privacy for the commands' part.
+    """Carries out privacy requests. See commands.Privacy for what commands call.
 
-    reread: how far back messages are ever read from Discord.
+    reread: the age up to which messages are ever read from Discord again.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class Privacy:
         self._people = people
         self._reread = reread
         self._clock = clock
-        self._at_a_time = asyncio.Lock()  # whoever asks again and again keeps the writer from nothing else
+        self._at_a_time = asyncio.Lock()  # so that repeated requests do not keep the writer busy
 
-    # Who is not read
+    # Opt-out
 
     def is_opted_out(self, user_id: int) -> bool:
         return user_id in self._people.opted_out
@@ -56,29 +56,31 @@ class Privacy:
         await self._stored()
         return True
 
-    # What goes
+    # Forgetting
 
     async def forget_person(
         self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _guild_id: True
     ) -> bool:
-        """is_here: whether it is done for the channels of a guild, or, with 0, for direct messages."""
+        """Forgets a person's messages. is_here: whether to do so in a guild's channels, or, with 0, in direct
+        messages."""
         channels = [each for each in self._snapshots.channels if is_here(self._snapshots.guild_of(each))]
         what = Forget(channels, author_id=user_id, through=at)
         await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here))
         return True
 
     async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool]) -> None:
-        """What forget_person() could not: what they have said since in channels stays, and is answered."""
+        """Removes what forget_person() failed to remove; what they have said since stays, and is answered."""
         await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
 
     def forget_logged(self) -> None:
-        """What was forgotten lately goes from the decision log: this process may have been away meanwhile."""
+        """Removes what was forgotten lately from the decision log: this process may not have run at that time."""
         marks = self._people.forgotten
         for whose in marks:
             self._decision_log.add(Removal(None, *whose, through=marks.at(*whose)))
 
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
-        """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""
+        """Forgets a channel, and the threads to which a conversation of it moved. with_threads: all its threads, as the
+        channel was deleted."""
         of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
         gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
         removal = partial(self._snapshots.forget_where, lambda channel, _guild: channel in gone)
@@ -86,13 +88,13 @@ class Privacy:
         return True
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
-        """We are not there any more, or the server is gone. channel_ids: those that are known beside what is kept."""
-        gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # archived threads are known by that alone
+        """Forgets a guild that the bot has left, or that was deleted. channel_ids: those that discord.py knows."""
+        gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # only the latter has archived threads
         removal = partial(self._snapshots.forget_where, lambda _channel, guild: guild == guild_id)
         await self._forget(Forget(list(gone), guild_id=guild_id, through=at), removal)
 
     async def expire(self, before: datetime) -> None:
-        """What was said before goes."""
+        """Drops what was said before this time."""
         self._holders.expire(before)
         await self._snapshots.expire(before)
 
@@ -106,9 +108,9 @@ class Privacy:
         return await self._snapshots.export(user_id)
 
     async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]]) -> None:
-        """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
+        """Removes it from all three places, even if one fails; then raises OSError."""
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
-            # By ids, as by Discord's own clock, older messages are told from newer ones.
+            # Message ids tell older messages from newer ones by Discord's own clock.
             self._people.forget(channel_id, what.author_id, what.through)
         self._holders.forget(what)
         await self._remove(removal)

@@ -1,4 +1,4 @@
-"""What is kept once for the process, whatever shards it has."""
+"""A holder of state that is kept once for the process, whatever shards it has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stored(Protocol):
 
 
 class ProcessHolder(Holder):
-    """What is kept once for the process."""
+    """Stores an object's state once for the process."""
 
     def __init__(self, kept: Stored) -> None:
         self._kept = kept

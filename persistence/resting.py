@@ -1,4 +1,4 @@
-"""Conversations from before that rest until it is known whether somebody went on with them."""
+"""Stored conversations that have expired, until it is known whether missed messages continue them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
-    """What is stored of conversations that have expired by now, with their messages, by channel."""
+    """The stored conversations that have expired by now, with their messages, by channel."""
 
     def __init__(self, conversations: ConversationManager, snapshots: Snapshots) -> None:
         super().__init__()
@@ -25,16 +25,16 @@ class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
         self._snapshots = snapshots
 
     def revive(self, channel_id: int, at: datetime) -> None:
-        """A conversation that has expired by now goes on if it was alive at that moment."""
+        """Resumes a channel's conversation if it was still active at that time."""
         found = self.get(channel_id)
         if found and self._conversations.restore(channel_id, *found, at=at):
             del self[channel_id]
-            self._snapshots.purge(channel_id)  # of one that was read in Discord nothing is stored yet
+            self._snapshots.purge(channel_id)  # one that was read from Discord is not stored yet
 
     def recall(self, channel_id: int, exchange: Exchange) -> None:
-        """A question and its answer stand in Discord, but the process that gave it died before they were stored.
+        """Records a question and its answer that are in Discord, but were not stored before the process died.
 
-        They belong to the conversation of that time, or begin one, which is as old as they are.
+        They belong to the conversation of that time, or start one dated back to them.
         """
         question, place = exchange.question, exchange.place
         log.info("recalled", channel=channel_id, message=question.message_id, answers=len(exchange.answer))
@@ -54,7 +54,7 @@ class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
             self._snapshots.append(Appended(channel_id, place.guild_id, record, 0, place.parent_id, is_moved))
 
     def _rest(self, channel_id: int, said: Sequence[MessageRecord], people: frozenset[int]) -> None:
-        """Adds what was said to the conversation of that time, and takes it up if it is alive now."""
+        """Adds messages to the conversation of that time, and resumes it if it is still active now."""
         at = said[0].timestamp
         stored, before = self.get(channel_id) or (None, [])
         alive_at = max([stored.last_activity, *(m.timestamp for m in before)]) if stored else at
@@ -62,7 +62,7 @@ class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
             stored, before = StoredConversation(at, at, said[0].message_id, -1, frozenset(), []), []
             if left := self._conversations.left_states(channel_id):
                 stored = replace(stored, states=left.states, told_before=left.told)
-        # The answer may be out of what they said.
+        # The answer may be based on what these people said.
         stored = replace(stored, unwelcome=None, looked_up=stored.looked_up | people)
         self[channel_id] = stored, [*before, *said]
         if self._conversations.restore(channel_id, *self[channel_id]):

@@ -1,8 +1,8 @@
-"""What was said in a channel, found again by its words.
+"""Full-text search in a channel's transcript.
 
-A channel's index is made from its transcript when somebody asks, and is in memory alone, for some minutes at most: no
-file holds words a second time, in the clear. With the first edit or deletion in the channel it is dropped as a whole,
-and the next who asks has it made anew.
+A channel's index is made from its transcript at the first search, and is kept in memory only, for some minutes: no file
+holds words a second time, unencrypted. Any edit or deletion in the channel drops the whole index; the next search makes
+it again.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from storage.store import ANY
 MOST_MESSAGES = 20_000  # of a channel, the newest; the index takes about 10 MB then
 MOST_CHANNELS = 8
 KEPT_SECONDS = 300.0
-MAX_CHARACTERS = 500  # of what is searched for
+MAX_CHARACTERS = 500  # of a query
 MAX_WORDS = 12
 # Kana, Han, Thai, Lao, Burmese and Khmer have no spaces between words: each character is indexed as a word of its own,
-# and what is searched for is a sequence of them. Trigrams would miss words of two characters, which most Chinese are.
+# and a query is a sequence of them. Trigrams would miss words of two characters, which most Chinese words are.
 DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 PIECE = re.compile(r"\S{1,100}")  # what is normalized at once: thousands of accents on a letter are sorted pair by pair
 BETWEEN_WORDS = re.compile(r'[\s,;/|"\0\u3001\u3002]+')
 
-# author and words are what is indexed; name and text what it was made from, where that differs.
+# author and words are indexed; name and text are their original forms, where these differ.
 CREATE = """
     CREATE VIRTUAL TABLE said USING fts5 (
         author, words, name UNINDEXED, text UNINDEXED,
@@ -54,7 +54,7 @@ ADD = """
     )
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# By whole numbers of bm25, or hardly any two would be alike and the newest first of them.
+# The rank (bm25) is rounded: else hardly any two would be equal, and the newest would not come first.
 FIND = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? ORDER BY round(rank), rowid DESC LIMIT ?"
 GET = """
     SELECT coalesce(name, author), author_id, coalesce(text, words), at, is_bot, is_other_bot, rowid, addressees,
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class Index:
-    """Messages of one channel, in memory. For one thread, in which it is made."""
+    """An index of one channel's messages, in memory. To be used only in the thread in which it is made."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect(":memory:")
@@ -74,16 +74,16 @@ class Index:
         self._db.execute(CREATE)
 
     def add(self, messages: Iterable[MessageRecord]) -> None:
-        """Of messages with the same id the last counts. Those of whoever does not want to be read are left out."""
+        """Adds messages; of those with the same id the last counts. Skips those of people who opted out."""
         with self._db:
             self._db.executemany(ADD, (_row(m) for m in messages if 0 < m.message_id < ANY and m.text != UNREAD))
 
     def find(
         self, wanted: Sequence[str], before: int, limit: int, new: Sequence[MessageRecord] = ()
     ) -> list[MessageRecord]:
-        """What the first of these expressions finds that finds anything, the best first.
+        """The results of the first of these expressions that finds anything, the best first.
 
-        before: a message's id. new: messages that are added first.
+        before: only messages with a lower id. new: messages to add first.
         """
         self.add(new)
         for expression in wanted:
@@ -97,7 +97,7 @@ class Index:
 
 @dataclass(slots=True)
 class _Kept:
-    """An index, and what is still to be added to it."""
+    """An index, and the messages still to be added to it."""
 
     index: Index
     timer: asyncio.TimerHandle
@@ -105,7 +105,7 @@ class _Kept:
 
 
 class Search:
-    """The indexes of the channels that were asked for last. To be used in one event loop; a thread does the work."""
+    """The indexes of the channels searched last. To be used in one event loop; a thread does the work."""
 
     def __init__(self, transcript: Transcript, writer: Writer, consent: Consent) -> None:
         self._transcript = transcript
@@ -121,10 +121,10 @@ class Search:
     async def find(
         self, channel_id: int, words: str, limit: int = 8, *, author: str = "", before: int = ANY
     ) -> list[MessageRecord]:
-        """The messages that these words fit best, of those alike the newest first; content is what a reader saw.
+        """The best matches, of equal ones the newest first; their content is what a reader saw.
 
-        All words should be in a message or its author's name, be it as the beginning of longer ones; where no message
-        has them all, any may. author: words of the name of whoever said it. before: the id of a later message.
+        All words have to be in the message or its author's name, at least as the beginnings of words; if no message has
+        them all, any of them will do. author: words of the author's name. before: only messages with a lower id.
         Raises OSError where the transcript cannot be read, or the index cannot be made.
         """
         wanted = expressions(words, author)
@@ -134,7 +134,7 @@ class Search:
             try:
                 found = await self._find(channel_id, partial(Index.find, wanted=wanted, before=before, limit=limit))
             except BaseException:
-                self.drop(channel_id)  # of what waited to be added, some may not have been
+                self.drop(channel_id)  # waiting messages may be missing from it
                 raise
         # What was forgotten may not have been removed yet.
         return [message for message in found if not self._consent.is_forgotten(channel_id, message)]
@@ -143,7 +143,7 @@ class Search:
         while True:
             kept = self._kept.get(channel_id) or await self._make(channel_id)
             if self._kept.get(channel_id) is not kept:
-                continue  # it was dropped while it was made, or, below, while it was asked
+                continue  # it was dropped while it was made, or, below, searched
             self._kept.move_to_end(channel_id)
             new, kept.waiting = kept.waiting, []
             found = await self._do(partial(find, kept.index, new=new))
@@ -153,7 +153,7 @@ class Search:
     async def _make(self, channel_id: int) -> _Kept:
         index = await self._do(Index)
         timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.drop, channel_id)
-        # Known before it is read: what is dropped meanwhile is not used, and what is said waits behind what is read.
+        # It is registered before the transcript is read, so that a drop meanwhile counts, and new messages come after.
         kept = self._kept[channel_id] = _Kept(index, timer)
         if len(self._kept) > MOST_CHANNELS:
             self.drop(next(iter(self._kept)))
@@ -161,7 +161,7 @@ class Search:
         return kept
 
     async def _read(self, channel_id: int) -> list[MessageRecord]:
-        """The newest messages of the transcript, with all that it was told before, the oldest first."""
+        """The newest messages of the transcript, with those still to be written, the oldest first."""
         found: list[MessageRecord] = []
         before = ANY
         while len(found) < MOST_MESSAGES:
@@ -175,16 +175,16 @@ class Search:
     async def _do(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except sqlite3.Error as error:  # this Python's may have no FTS5
+        except sqlite3.Error as error:  # this Python's SQLite may lack FTS5
             raise OSError(f"the index failed: {error}") from error
 
     def add(self, channel_id: int, message: MessageRecord) -> None:
-        """A message was added to the channel's transcript."""
+        """Adds a message that was appended to the channel's transcript."""
         if kept := self._kept.get(channel_id):
             kept.waiting.append(message)
 
     def drop(self, channel_id: int | None = None) -> None:
-        """Something in the channel's transcript was edited or is to be gone; None: in any channel's."""
+        """Drops a channel's index (None: all), after an edit or deletion in its transcript."""
         for each in list(self._kept) if channel_id is None else [channel_id]:
             if kept := self._kept.pop(each, None):
                 kept.timer.cancel()
@@ -238,7 +238,7 @@ def _message(
 
 
 def _storable(text: str) -> str:
-    """SQLite takes no lone surrogates, which JSON can carry."""
+    """Replaces lone surrogates, which JSON can hold and SQLite cannot."""
     return text.encode(errors="replace").decode()
 
 
@@ -250,9 +250,9 @@ def _spread(text: str) -> str:
 
 
 def expressions(words: str, author: str) -> list[str]:
-    """What FTS5 is asked, one after the other until something is found; none where there is no word in a text.
+    """The FTS5 expressions to try, in order, until one finds something; none where a text has no words.
 
-    Any texts will do: nothing in them is syntax. author: empty: whoever said it.
+    Nothing in the texts is read as syntax. author: words of the author's name; empty: anybody.
     """
     wanted, by = _terms(words), _terms(author)
     if not wanted or (author and not by):
@@ -262,8 +262,8 @@ def expressions(words: str, author: str) -> list[str]:
 
 
 def _terms(text: str) -> list[str]:
-    """Each word as a string of FTS5's, in which nothing is syntax; one of several parts is a phrase."""
+    """Each word as a quoted string of FTS5, in which nothing is syntax; one of several parts is a phrase."""
     parts = BETWEEN_WORDS.split(unicodedata.normalize("NFKC", _storable(text[:MAX_CHARACTERS])))
     words = [word for word in parts if any(map(str.isalnum, word))][:MAX_WORDS]
-    # What is short begins no longer word: "an" is not meant to find "answer".
+    # A short word only matches itself: "an" is not meant to find "answer".
     return [f'"{_spread(word)}"{"" if word.isascii() and len(word) < 3 else "*"}' for word in words]

@@ -1,9 +1,9 @@
 """`python bot.py sessions`: what is stored of each channel, for the owner to list, show, delete and export.
 
-A session is a channel's transcript, in the form of the document "State Management"; its id is the channel's. Where
-the agent was given back no more of what had been said, or it was full, the transcript goes on in a new session, which
-carries on what the one before says of system and context. Its id is the channel's and that of the newest message before
-it.
+A session is a channel's transcript, in the form of the document "State Management"; its id is the channel's. When a
+session is full, or the agent is no longer shown what was said in it, the transcript continues in a new session, which
+starts with the system and context messages of the one before. Its id is the channel's and that of the newest message
+before it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from storage.store import ANY, Key, Store
 
 
 def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
-    """Does what the arguments say, and returns the exit code: 2 for a session that there is not.
+    """Runs the command, and returns the exit code: 2 if there is no such session.
 
-    What only reads may do so beside a bot that runs. Raises InUseError for a deletion beside one, and as what
-    open_stores() gives does.
+    Commands that only read work while a bot is running. Raises InUseError for a deletion while one is, and as the
+    function from open_stores() does.
     """
     parser = argparse.ArgumentParser(prog="python bot.py sessions", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True, metavar="list|show|delete|export", dest="command")
@@ -74,7 +74,7 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
 
 
 def read_sessions(store: Store, channel_id: int) -> list[Session]:
-    """A channel's sessions, the oldest first. What cannot be read is left out, which is logged."""
+    """A channel's sessions, the oldest first. Leaves out and logs what cannot be read."""
     messages = _messages(store, channel_id)
     ends = {row.id: stored_messages(row) for row in store.read(CONTEXT, channel_id)}
     guild = next((orjson.loads(row.value)["guild_id"] for row in store.read(GUILD, channel_id) if row.value), 0)
@@ -84,7 +84,7 @@ def read_sessions(store: Store, channel_id: int) -> list[Session]:
         own = [message for (at, _), message in messages if since < at <= before]
         session = Session(f"{channel_id}.{since}" if since else str(channel_id))
         session.metadata = {"channel_id": channel_id, "guild_id": guild, "continuation_index": index}
-        # A summary of the same conversation takes the place of the one before.
+        # A summary replaces an earlier one of the same conversation.
         for message in (*carried, *own, *(each for each in ends.get(before, ()) if each.content)):
             session.take(message, message.timestamp)
         carried = session.filter(CARRIED_OVER).messages
@@ -99,9 +99,9 @@ def read_sessions(store: Store, channel_id: int) -> list[Session]:
 
 
 def _messages(store: Store, channel_id: int) -> list[tuple[tuple[int, int], Message]]:
-    """All of a channel but summaries, in order: what was to be followed before what followed it."""
+    """All messages of a channel but summaries, in order: instructions before the dialogue that follows them."""
     found = [
-        # What tools gave stands before the answer that was made of it.
+        # Tool results come before the answer that was made from them.
         ((message.metadata.get("message_id", row.id), place), message)
         for place, kind in enumerate((SYSTEM, OUTPUT))
         for row in store.read(kind, channel_id)
@@ -127,14 +127,14 @@ def _shown(session: Session) -> bytes:
     lines = []
     for message in session.messages:
         who = message.metadata.get("author") or message.metadata.get("tool_name") or message.role
-        # What people wrote must not steer the terminal.
+        # People's messages must not contain control characters for the terminal.
         printable = "".join(c if c.isprintable() else " " for c in f"{who}: {' '.join(_texts(message.content))}")
         lines.append(f"{message.timestamp[:19].replace('T', ' ')}  {message.category.name:13}  {printable}\n")
     return "".join(lines).encode(errors="replace")
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """What a message says, in the order in which it says it."""
+    """The parts of a message as text, in order."""
     if isinstance(content, dict):
         for function in (call["function"] for call in content["tool_calls"]):
             yield f"{function['name']}({function['arguments']})"

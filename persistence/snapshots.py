@@ -1,7 +1,7 @@
 """Write-behind persistence: snapshots of each channel's and the process's state, and the channels' transcripts.
 
-What is told is stored by the writer's thread, in the order in which it was told. What changed in one step of the event
-loop is stored together or not at all.
+Changes are stored by the writer's thread, in order. All changes of one step of the event loop are stored together or
+not at all.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from storage.store import ANY, Key, Row, Store, unquoted
 
 log = structlog.get_logger()
 
-EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often nothing is too old
+EXPIRED_AT_ONCE = 100  # messages in a page; most often even the first page has none that is too old
 
 
 class Snapshots:
-    """open_store: called once, in the writer's thread. max_messages: of a session, as Transcript has them. timed: as
-    of Writer. look_up_guild: as ChannelGuilds looks.
+    """open_store: opens the store; called in the writer's thread. max_messages: see Transcript. timed: see Writer.
+    look_up_guild: `look` of ChannelGuilds.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Snapshots:
         self._guilds = ChannelGuilds(self._shards, look_up_guild)
         self.search = Search(self._transcript, self._writer, consent)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
-        self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel
+        self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that each channel has, or may have
         self._marked: dict[int, set[str]] = {}
         self._changed: dict[int, set[str]] = {}
-        self._restored: set[int] = set()  # the shards of which nothing is overwritten any more that is not known here
-        self._home: int | None = None  # the shard with which what is kept of the process is stored
-        self._merged: set[Key] = set()  # the rows of others, which go once what they held is stored as our own
+        self._restored: set[int] = set()  # the shards whose rows were read, and so may be overwritten
+        self._home: int | None = None  # the shard under whose id the process' own snapshots are stored
+        self._merged: set[Key] = set()  # other processes' rows, to be deleted once their content is stored in our own
         self._is_due = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._when_gone: list[Callable[[], None]] = []
@@ -78,9 +78,9 @@ class Snapshots:
         of_process: str = "",
         if_damaged: str | None = None,
     ) -> None:
-        """Stores one more kind of snapshot of each channel, guild or shard, or of the process.
+        """Registers a kind of snapshot of each channel, guild or shard, or of the process, under the name given.
 
-        if_damaged: what restore() is given in place of one that is damaged; None: nothing.
+        if_damaged: what restore() gets in place of a damaged snapshot; None: it is not called.
         """
         kinds = self._kinds
         if name := of_channels or of_guilds:
@@ -95,7 +95,7 @@ class Snapshots:
     # From before
 
     async def load(self, shard_ids: Collection[int] | None = None) -> StoredState:
-        """What there is from before, of these shards; None: of all. Raises StoreError where it cannot be had at all.
+        """Loads what is stored of these shards; None: of all. Raises StoreError where nothing can be read.
 
         To be called again for shards that this process gets later.
         """
@@ -119,7 +119,7 @@ class Snapshots:
         return kept, guilds, told
 
     def restore_process(self, kept: StoredState) -> None:
-        """Adds what processes kept to what this one does. The rows are its own from then on: one stays of each kind."""
+        """Adds earlier processes' state to this one's, and takes over their rows: one row of each kind stays."""
         for id_, by_kind in kept.process.items():
             self._restore(self._kinds.of_process, 0, by_kind)
             if id_ != self._home:
@@ -137,7 +137,7 @@ class Snapshots:
             self.touch_process(kind)
 
     def restore(self, channel_id: int, stored: ByKind) -> None:
-        """Gives back what is stored of a channel. What cannot be read is left out."""
+        """Restores a channel's snapshots. What cannot be read is logged and left out."""
         self._restore(self._kinds.of_channels, channel_id, stored)
 
     def _restore(self, kinds: Mapping[str, Kept], id_: int, stored: ByKind) -> None:
@@ -150,15 +150,15 @@ class Snapshots:
                 log.error("snapshot_refused", kind=kind, channel=id_, detail=unquoted(error))
 
     async def rows(self, kind: str) -> list[Row]:
-        """Those of this kind that are of no channel. Raises StoreError where they cannot be had."""
+        """The rows of this kind that belong to no channel. Raises StoreError where they cannot be read."""
         return await self._writer.run(partial(self._writer.read, kind, 0))
 
     async def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
-        """What the channel's transcript holds from this message on."""
+        """The messages of the channel's transcript from this id on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
 
     async def newest(self, channel_id: int, count: int) -> list[MessageRecord]:
-        """The newest messages that the channel's transcript holds, so many at most."""
+        """The newest messages of the channel's transcript, at most so many."""
         return await self._writer.run(partial(self._transcript.newest, channel_id, ANY, count))
 
     async def kept(self, channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
@@ -168,7 +168,7 @@ class Snapshots:
     # What happens
 
     def touch(self, kind: str, channel_id: int) -> None:
-        """What a channel's snapshot is of changed, and is to be stored."""
+        """Queues a channel's snapshot to be stored, as the state has changed."""
         self.mark(kind, channel_id)
         self._changed.setdefault(channel_id, set()).update(self._marked.pop(channel_id))
         if not self._is_due:
@@ -176,25 +176,25 @@ class Snapshots:
             asyncio.get_running_loop().call_soon(self.flush)
 
     def mark(self, kind: str, channel_id: int) -> None:
-        """What a channel's snapshot is of changed, which is stored with the next that is touched there."""
+        """Queues a channel's snapshot to be stored with the next one that is touched there."""
         self._kept.setdefault(channel_id, set()).add(kind)
         self._marked.setdefault(channel_id, set()).add(kind)
 
     def purge(self, channel_id: int) -> None:
-        """Something that a channel's snapshots held is to be gone."""
+        """Stores all of a channel's snapshots again, as something in them has to be deleted."""
         for kind in self._kinds.of_channels:
             self.touch(kind, channel_id)
 
     def touch_process(self, kind: str) -> None:
-        """The same of what is kept of the process, or of each of its shards."""
+        """Queues a snapshot of the process, or of each of its shards, to be stored."""
         self.touch(kind, 0)
 
     def store_row(self, kind: str, id_: int, value: bytes | None) -> None:
-        """Stores a row that is of no channel, or deletes it, together with what changes in the same step."""
+        """Stores or deletes (None) a row that belongs to no channel, together with other changes of the same step."""
         self._writer.put(partial(self._writer.write, Key(kind, 0, id_), value))
 
     def drop_rows(self, kind: str, is_old: Callable[[Row], bool]) -> None:
-        """Deletes those of this kind that are of no channel and old by now, whoever stored them."""
+        """Deletes the rows of this kind that belong to no channel and are old, whoever stored them."""
 
         def drop() -> None:
             for row in self._writer.read(kind, 0):
@@ -204,7 +204,7 @@ class Snapshots:
         self._writer.put(drop)
 
     def flush(self) -> None:
-        """Hands what has changed to the writer, with what it was given in the same step."""
+        """Hands the changes to the writer, together with what it got in the same step."""
         self._is_due = False
         if self._home is not None and self._home != self._shards.home and self._shards.ids:  # another process gets that
             self._merge(self._home, self._kinds.of_process)
@@ -219,13 +219,13 @@ class Snapshots:
                 del self._kept[channel_id]
         for key, value in self._guilds.rows(changed.keys() - {0}, self._kept).items():
             self._writer.put(partial(self._writer.write, key, value))
-        for key, encode in taken.items():  # apart: one that cannot be encoded costs no other
+        for key, encode in taken.items():  # one by one, so that one that cannot be encoded does not stop the others
             merged = {row for row in self._merged if row.kind == key.kind and not key.channel}
             self._merged -= merged
             self._writer.put(partial(self._store, key, encode, merged))
 
     def _rows(self, changed: Mapping[int, Collection[str]]) -> Iterator[tuple[Key, Kept, int]]:
-        """The rows of these kinds, by channel, or 0, that are this process' to write, and of what each is taken."""
+        """The rows of these kinds, by channel or 0, that this process has to write: key, Kept, id for snapshot()."""
         kinds, shards = self._kinds, self._shards
         for channel_id, by_kind in changed.items():
             if channel_id and self._guilds.is_ours(channel_id):
@@ -248,45 +248,45 @@ class Snapshots:
     def append(self, appended: Appended) -> None:
         """Appends a message to its channel's transcript."""
         self._guilds.note(appended.channel_id, appended.guild_id)
-        if not self._shards.has(appended.guild_id):  # it was given away: another process writes there
+        if not self._shards.has(appended.guild_id):  # another process serves the shard now, and writes there
             return
         newest = self._newest.get(appended.channel_id, 0)
         self._newest[appended.channel_id] = max(newest, appended.record.message_id)
-        # What was touched before is stored before: a question, until the transcript says that it was seen.
-        if self._changed:  # so it is with few messages
+        # Earlier changes are stored first: a pending question must be stored before the transcript has its message.
+        if self._changed:  # true for few messages
             self.flush()
         self._writer.put(partial(self._transcript.add, appended))
         self.search.add(appended.channel_id, appended.record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
-        """Adds what is no dialogue to the channel's transcript, with the dialogue up to this message."""
+        """Adds messages other than dialogue to the channel's transcript, after the dialogue up to this message."""
         self.flush()
         if self._guilds.is_ours(channel_id):
             self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
-        """Whether the channel's transcript may hold this message."""
+        """Whether the channel's transcript may have this message."""
         return message_id <= self._newest.get(channel_id, 0) and self._guilds.is_ours(channel_id)
 
     def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
-        """Follows an edit. is_reworded: by its author, in its words."""
+        """Applies an edit to the transcript. is_reworded: its author changed its words."""
         if self.may_hold(channel_id, record.message_id):
             self._writer.put(partial(self._transcript.revise, channel_id, record, is_reworded=is_reworded))
             self.search.drop(channel_id)
 
     def removed(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Follows a deletion."""
+        """Applies a deletion to the transcript."""
         if message_ids and self.may_hold(channel_id, min(message_ids)):
             self._writer.put(partial(self._transcript.remove, channel_id, frozenset(message_ids)))
             self.search.drop(channel_id)
 
     @property
     def channels(self) -> list[int]:
-        """The channels of which something is kept beside the transcript."""
+        """The channels that have snapshots."""
         return [channel_id for channel_id in self._kept if channel_id]
 
     def counts(self) -> dict[str, int]:
-        """Of how many channels there is a snapshot, by its kind."""
+        """How many channels have a snapshot, by its kind."""
         return dict(Counter(kind for channel_id, kinds in self._kept.items() if channel_id for kind in kinds))
 
     @property
@@ -295,26 +295,26 @@ class Snapshots:
         return len(self._newest)
 
     def has(self, channel_id: int) -> bool:
-        """Whether anything is kept of the channel beside its transcript."""
+        """Whether the channel has snapshots."""
         return channel_id in self._kept
 
     @property
     def outages(self) -> int:
-        """How many times the store has begun to fail."""
+        """How many times the store has started to fail."""
         return self._writer.outages
 
     async def noted(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Waits until all that was told would survive a kill, but no longer than this."""
+        """Waits until all changes would survive a kill, but no longer than this."""
         self.flush()
         await self._writer.settled(seconds)
 
     async def settled(self) -> bool:
-        """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
+        """Waits some seconds until all is stored, and what was deleted is gone from the disk. Returns whether it is."""
         self.flush()
         return await self._writer.settled(sync=True)
 
     def leave(self, shard_id: int) -> None:
-        """Another process has a shard from now on: drops from memory what is kept of it."""
+        """Drops a shard from memory, as another process serves it from now on."""
         of_guilds, here = self._kinds.of_guilds, self._newest.keys() | self._kept.keys() - {0}
         guilds = {c: c if of_guilds & self._kept.get(c, set()) else self._guilds.guild(c) for c in here}
         for channel_id in [c for c, g in guilds.items() if self._shards.of(g or self.guild_of(c)) == shard_id]:
@@ -327,10 +327,10 @@ class Snapshots:
             self._writer.put(partial(self._transcript.leave, channel_id))
         self._restored.discard(shard_id)
 
-    # Where the store lost all that it had, as a Redis may
+    # When the store has lost all its data, as Redis may
 
     def when_gone(self, work: Callable[[], None]) -> None:
-        """Has this done then: it has stored again what no snapshot holds."""
+        """Registers a function that stores again what is in no snapshot."""
         self._when_gone.append(work)
 
     def _emptied(self) -> None:
@@ -338,7 +338,7 @@ class Snapshots:
             self._loop.call_soon_threadsafe(self.stored_is_gone)
 
     def stored_is_gone(self) -> None:
-        """Has stored again what is in memory."""
+        """Stores all that is in memory again."""
         log.error(
             "stored_is_gone",
             meaning="what is in memory is stored again; of older conversations nothing is left",
@@ -352,12 +352,12 @@ class Snapshots:
         for work in self._when_gone:
             work()
 
-    # What goes. These raise OSError where something could not be removed.
+    # Deleting. These raise OSError where something could not be removed.
 
     async def forget_person(
         self, user_id: int, is_here: Callable[[int], bool] = lambda _: True, through: int = ANY
     ) -> None:
-        """Their words go from the transcripts of these guilds' channels. is_here: asked with the ids of guilds."""
+        """Deletes a person's messages from transcripts. is_here: whether to do so in a guild's channels, by its id."""
         async with self._removing():
             for channel_id in [c for c, g in (await self._writer.run(self._transcript.channels)).items() if is_here(g)]:
                 change = forget_person(user_id, through)
@@ -365,14 +365,14 @@ class Snapshots:
                 await self._writer.run(partial(self._transcript.change_beside, channel_id, change))
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
-        """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""
+        """Deletes the transcripts of channels. is_gone: whether to, by the ids of channel and guild."""
         async with self._removing():
             for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
                 if is_gone(channel_id, guild_id):
                     await self._writer.run(partial(self._transcript.drop, channel_id))
 
     async def expire(self, before: datetime) -> None:
-        """What was said before goes from all transcripts, which begin with what is oldest."""
+        """Deletes messages from before this time from all transcripts, which start with the oldest."""
         async with self._removing(before.timestamp()):
             for channel_id in await self._writer.run(self._transcript.channels):
                 await self._change_all(channel_id, expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
@@ -382,18 +382,18 @@ class Snapshots:
 
     @asynccontextmanager
     async def _removing(self, before: float = float("inf")) -> AsyncIterator[None]:
-        """Nor does what was damaged, and set aside, keep what is to be gone."""
+        """Also deletes damaged data that was set aside, and drops search indexes."""
         self.search.drop()
         try:
             yield
         finally:
-            self.search.drop()  # it may have been made again while only half was gone
+            self.search.drop()  # one may have been made while only half was deleted
         await self._writer.run(lambda: self._writer.store.drop_aside(before))
         if not await self._writer.settled(sync=True):
             raise OSError("what is kept could not be written")
 
     async def _change_all(self, channel_id: int, change: Change, *, until_unchanged: bool = False, **how: Any) -> None:
-        """Changes the messages of a channel, some at a time. until_unchanged: the oldest ones only."""
+        """Changes the messages of a channel, page by page. until_unchanged: up to the first page without a change."""
         since: int | None = 0
         while since is not None:
             since, count = await self._writer.run(
@@ -404,20 +404,20 @@ class Snapshots:
         await self._writer.run(partial(self._transcript.drop_if_empty, channel_id))
 
     async def known_channels(self) -> dict[int, int]:
-        """All of which anything is kept, with their guilds, 0 where that is not known; the one used last first."""
+        """All channels of which anything is stored, with their guilds (0: unknown), the last used first."""
         transcripts = await self._writer.run(self._transcript.channels)
         return dict(reversed(transcripts.items())) | {c: 0 for c in self.channels if c not in transcripts}
 
     async def direct_channels(self) -> list[int]:
-        """Those of direct messages that have a transcript, the latest one last."""
+        """The channels of direct messages that have a transcript, the latest last."""
         return await self._writer.run(self._transcript.direct_channels)
 
     def channels_of(self, guild_id: int) -> list[int]:
-        """The channels of a guild of which something is kept beside the transcript, as far as it can be said."""
+        """The channels of a guild that have snapshots, as far as their guild is known."""
         return [channel_id for channel_id in self.channels if self.guild_of(channel_id) == guild_id]
 
     def guild_of(self, channel_id: int) -> int:
-        """The guild of a channel of which something is kept; 0 where it cannot be said."""
+        """The guild of a channel of which something is stored; 0: unknown."""
         return self._transcript.guild_of(channel_id) or self._guilds.known(channel_id)
 
     def threads_of(self, channel_id: int) -> list[int]:
@@ -425,18 +425,18 @@ class Snapshots:
         return self._transcript.threads_of(channel_id)
 
     def moved_from(self, channel_id: int) -> list[int]:
-        """Those of them in which a conversation of the channel went on."""
+        """The threads to which a conversation of the channel moved."""
         return self._transcript.moved_from(channel_id)
 
     async def export(self, user_id: int) -> bytes:
-        """All that a person said and that is kept, on all shards, as JSON; empty where that is nothing."""
+        """All stored messages of a person, on all shards, as JSON; empty: there are none."""
         export = Export(user_id)
         for export.channel_id, export.guild_id in (await self._writer.run(self._transcript.of_all_shards)).items():
             await self._change_all(export.channel_id, export.note, naming=user_id)
         return export.to_json()
 
     def sync(self) -> None:
-        """Has what was written brought to the disk itself, and what failed tried again."""
+        """Queues a sync to disk, which also tries again what failed."""
         self._writer.put(self._writer.sync)
 
     async def close(self) -> None:

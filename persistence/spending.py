@@ -1,4 +1,4 @@
-"""What models were used for and by whom: kept in the store, and what goes of it when somebody is forgotten."""
+"""Stores what models were used for and by whom, and drops a person's figures when they are forgotten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS, SPENDING = "limits", "spending"
 
 
 class SpendingStore:
-    """Has what limits keep stored: of today with each call, and the days before once a day has ended."""
+    """A `state.budget.Store`: stores today with each call, and the days before once a day has ended."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
@@ -33,7 +33,7 @@ class SpendingStore:
 
 
 class LedgerHolder(Holder):
-    """The ledger's days before today, and the figures of people in all of it."""
+    """The ledger's days before today. Forgets people's figures of all days."""
 
     def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
         self._ledger = ledger
@@ -52,7 +52,7 @@ class LedgerHolder(Holder):
 
 
 class LimitsHolder(ProcessHolder):
-    """What limits keep of today, which is made JSON in the writer's thread: it may be of thousands of people."""
+    """The limits' state of today. It is encoded in the writer's thread, as it may be of thousands of people."""
 
     def __init__(self, limits: Limits, accounts: Accounts | None) -> None:
         super().__init__(limits)
@@ -69,6 +69,6 @@ class LimitsHolder(ProcessHolder):
 
 
 def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots, accounts: Accounts | None) -> None:
-    """Has both kept. The ledger is restored first, as the accounts may have to be told of all of it."""
+    """Registers both holders. The ledger is restored first, as the accounts may have to be told of all of it."""
     holders.register(LedgerHolder(limits.ledger, snapshots), of_process=SPENDING)
     holders.register(LimitsHolder(limits, accounts), of_process=LIMITS)

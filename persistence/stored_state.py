@@ -1,4 +1,4 @@
-"""What earlier processes stored, as it is read: of channels, guilds and shards, and of the processes themselves."""
+"""Reads what earlier processes stored: of channels, guilds and shards, and of the processes themselves."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shards import DIRECT, Shards
 from storage.store import Store
 
 Encode = Callable[[], bytes]
-"""Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
+"""Encodes a snapshot as JSON; called in the writer's thread, so what it refers to must not change."""
 ByKind = dict[str, Any]
 """Snapshots by their kind."""
 Listed = Mapping[str, Sequence[int]]
-"""Channels by the kind of what there is of them."""
-SHARD_COUNT = "shard_count"  # the row of how many shards those of shards are; null where one process had all
+"""The channels that have a snapshot, by its kind."""
+SHARD_COUNT = "shard_count"  # the row with the number of shards at the time; null: one process had all
 
 
 def as_json(value: Any) -> Encode | None:
@@ -28,27 +28,29 @@ def as_json(value: Any) -> Encode | None:
 
 
 class Kept(Protocol):
-    """Of which snapshots are taken: of each channel, guild or shard, or, with 0, of the process."""
+    """Keeps state of which snapshots are stored: of each channel, guild or shard, or, with 0, of the process."""
 
     def snapshot(self, channel_id: int) -> Encode | None:
-        """As of now; None: there is nothing to keep."""
+        """The current state; None: nothing to store."""
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        """Takes back what snapshot() gave. Raises ValueError for what cannot be read.
+        """Restores what snapshot() encoded. Raises ValueError for what cannot be read.
 
-        Of the process it is called for what each of several left, and adds that to what there is.
+        With 0 it is called once for each earlier process, and adds that process' state to the current one.
         """
 
     def leave(self, channel_id: int) -> None:
-        """Drops from memory what another process has from now on; nothing changes in Discord. Not of the process."""
+        """Drops a channel from memory, as another process serves it from now on; changes nothing in Discord. Never
+        called with 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds.
+    """The stored state of earlier processes. channels: snapshots by channel, the last used first. transcripts: the
+    guild of each channel with a transcript.
 
-    process: what processes kept, by the id of its rows, which is the shard that each of them had first.
-    shards: of each shard what was kept of it, by the id of the rows. lacking: rows that are still to be stored.
+    process: snapshots of processes, by the id of their rows: the shard that each process had first. shards: by shard,
+    its snapshots by the id of their rows. lacking: rows that are still to be stored.
     """
 
     process: Mapping[int, ByKind]
@@ -58,15 +60,15 @@ class StoredState:
     lacking: Mapping[int, ByKind] = field(default_factory=dict)
 
     def has(self, kind: str) -> bool:
-        """Whether there is any of this kind of shards."""
+        """Whether any shard has a snapshot of this kind."""
         return any(kind in by_kind for rows in self.shards.values() for by_kind in rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kinds of snapshots, and of what each is taken. of_guilds: those of channels that are of guilds, by their ids.
+    """The kinds of snapshots, with who keeps each. of_guilds: those of of_channels whose rows are by guild id.
 
-    if_damaged: what is taken in place of one that is damaged.
+    if_damaged: what is used in place of a damaged snapshot, by its kind.
     """
 
     of_channels: dict[str, Kept] = field(default_factory=dict)
@@ -76,9 +78,9 @@ class Kinds:
     if_damaged: dict[str, str | None] = field(default_factory=dict)
 
     def listed(self, store: Store) -> Listed:
-        """The channels of which there is anything, by its kind.
+        """The channels that have a snapshot, by its kind.
 
-        To be read before their guilds are: where one of these rows is, the guild's is, too, and other processes write.
+        Read it before the guilds: other processes write meanwhile, and a channel's guild is stored with its snapshot.
         """
         return {kind: store.channels(kind) for kind in self.of_channels}
 
@@ -91,11 +93,11 @@ class Kinds:
         shards: Shards,
         shard_ids: Collection[int] | None,
     ) -> StoredState:
-        """What is stored of these shards; None: of all, also what is not listed. guilds: of channels; 0: not stored."""
+        """Reads what is stored of these shards; None: all, listed or not. guilds: by channel; 0: unknown."""
         wanted = [DIRECT] if shard_ids is None else shard_ids
 
         def shard_of(row_id: int) -> int:
-            """Also of a row from when there were more."""
+            """The shard of a row, also of one that was stored when there were more shards."""
             return DIRECT if shard_ids is None else row_id % (shards.count or 1)
 
         found = self._of_channels(store, listed, guilds, shards, shard_ids)
@@ -137,8 +139,8 @@ class Kinds:
 def read_guilds(
     store: Store, kinds: Kinds, listed: Listed, known: Collection[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """The guilds of the listed channels of which that is stored beside the transcripts; and those that nothing but what
-    is stored of the channel tells, as a process that has all shards left it. known: of which the transcripts tell it.
+    """Reads the guilds of the listed channels: those that have a row of their own, and those found in the channel's
+    snapshots, as a process that had all shards stored them. known: the channels whose transcript has the guild.
     """
     stored = {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
     told: dict[int, int] = {}
@@ -157,13 +159,13 @@ def _shard_count(store: Store) -> int | None:
 
 
 def _lacking(of_shards: Mapping[int, ByKind], count: int, before: int | None) -> dict[int, ByKind]:
-    """For shards that have servers of others now, as there were more or fewer, what is stored of those, under ids that
-    are theirs; for shards of which nothing is stored all that there is. before: how many there were, where known.
+    """The rows that shards lack after their number has changed. before: the earlier number, where known.
 
-    All at once: what is stored of others is of now as soon as these are taken.
+    A shard that has guilds of other shards now gets copies of their rows, under ids of its own; a shard without any
+    row gets copies of all. All are made at once, as rows are overwritten as soon as their shards are served.
     """
     without = set(range(count)) - {id_ % count for id_ in of_shards}
-    shared = math.gcd(count, before or count)  # two shards have servers in common where these remainders are the same
+    shared = math.gcd(count, before or count)  # an old and a new shard share guilds if they are equal modulo this
     return {
         s + count * (id_ + 1): by_kind
         for s in range(count)

@@ -1,6 +1,6 @@
 """Each channel's transcript: the messages of its conversations, each in the form of the document "State Management".
 
-All but the two functions on values is for the writer's thread.
+Transcript is for the writer's thread; the functions that convert messages are for any.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MESSAGE, GUILD = "message", "guild"
 SYSTEM, CONTEXT, OUTPUT = "system", "context", "output"
 KIND_OF = {MessageCategory.SYSTEM: SYSTEM, MessageCategory.CONTEXT: CONTEXT, MessageCategory.SYSTEM_OUTPUT: OUTPUT}
 REPLY = b'"reply_to_id"'
-PAGE = 500  # messages that are gone through before whatever else waits for the thread
+PAGE = 500  # messages handled at once, before other work of the thread
 OPTIONAL = (
     "mentions_group",
     "reply_to_id",
@@ -48,14 +48,13 @@ OPTIONAL = (
 )
 
 Change = Callable[[Message], Message | None]
-"""Gives the message as it is to be; None to drop it."""
+"""Returns the message as it is to be stored; None: delete it."""
 
 
 def to_message(record: MessageRecord, tokens: int = 0) -> Message:
-    """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields.
-    tokens: as the provider counted.
+    """Converts a record to a session's message: the text that a reader saw, and its other fields as metadata.
 
-    By hand, as each message of a conversation passes here.
+    tokens: as the provider counted. Written by hand for speed, as each message of a conversation comes here.
     """
     fields: dict[str, Any] = {
         "message_id": record.message_id,
@@ -89,7 +88,7 @@ def to_message(record: MessageRecord, tokens: int = 0) -> Message:
 
 
 def to_record(message: Message) -> MessageRecord:
-    """The record that a message was made from. Raises ValueError for one that was not made by to_message."""
+    """Converts back what to_message() made. Raises ValueError for any other message."""
     parts = message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
     text = "".join(part["text"] for part in parts if part["type"] == "text")
     images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
@@ -100,30 +99,30 @@ def to_record(message: Message) -> MessageRecord:
 class Transcript:
     """The rows of all channels' messages, and of the guild that each channel is in.
 
-    What is no dialogue stands in rows of its own, each with messages of one category, by the id of the newest message
-    of the dialogue that it goes with. max_messages: with so many a session is full, and what is said next goes into a
-    new one. shards: of which alone something is read or changed.
+    Instructions, summaries and tool results have rows of their own, each with messages of one category, under the id of
+    the newest dialogue message at the time. max_messages: when a session has so many, the next message starts a new
+    one. shards: only their channels are read or changed.
     """
 
     def __init__(self, writer: Writer, max_messages: int = 5_000, shards: Shards | None = None) -> None:
         self._writer = writer
         self._shards = shards or Shards()
-        self._own: set[int] = set()  # where this process has not all shards: the channels of those that it has
+        self._own: set[int] = set()  # where this process does not have all shards: the channels of its own
         self._max_messages = max_messages
-        self._newest_sessions: dict[int, tuple[int, int]] = {}  # the id of the newest message, how many there are
+        self._newest_sessions: dict[int, tuple[int, int]] = {}  # id of the newest message, number of messages
         self._guilds: dict[int, int] = {}
-        self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
-        self._parents: dict[int, int] = {}
-        self._threads: dict[int, set[int]] = {}  # the same the other way round
-        self._moved: set[int] = set()  # the threads in which a conversation of their channel went on
+        self._rules: dict[int, str] = {}  # the digest of each channel's current instructions
+        self._parents: dict[int, int] = {}  # by thread
+        self._threads: dict[int, set[int]] = {}  # by parent channel
+        self._moved: set[int] = set()  # threads to which a conversation of their channel moved
 
     def load(self, is_wanted: Callable[[int], bool] = lambda _: True) -> tuple[dict[int, int], dict[int, int]]:
-        """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last. And
-        the guilds of all channels of all shards, as far as they are stored.
+        """Loads the channels that have a transcript, with their guilds (0: unknown), the latest last. Also returns the
+        stored guilds of the channels of all shards.
 
-        is_wanted: whether what is stored of a guild is this process' from now on.
+        is_wanted: whether a guild is this process' from now on.
         """
-        found = self._writer.channels(MESSAGE)  # first: where there is one the other is, too
+        found = self._writer.channels(MESSAGE)  # first, as each channel's guild is stored with its messages
         rows = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
         known = {channel_id: row for channel_id, row in rows.items() if is_wanted(row["guild_id"])}
         self._own |= {c for c in found if c in known or (c not in rows and is_wanted(0))}
@@ -137,14 +136,14 @@ class Transcript:
         return channels, {channel_id: row["guild_id"] for channel_id, row in rows.items()}
 
     def channels(self) -> dict[int, int]:
-        """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
+        """The channels that have a transcript, with their guilds (0: unknown), the latest last."""
         found = self._writer.channels(MESSAGE)
         if not self._shards.are_all:
             found = [c for c in found if c in self._own and self._shards.has(self.guild_of(c))]
         return {channel_id: self.guild_of(channel_id) for channel_id in found}
 
     def of_all_shards(self) -> dict[int, int]:
-        """As channels(), also those that are other processes'."""
+        """As channels(), with those of other processes."""
         if self._shards.are_all:
             return self.channels()
         guilds = {
@@ -153,7 +152,7 @@ class Transcript:
         return {channel_id: guilds.get(channel_id, 0) for channel_id in self._writer.channels(MESSAGE)}
 
     def direct_channels(self) -> list[int]:
-        """Those of which it was noted that they are in no guild, the latest one last."""
+        """The channels known to be direct messages, the latest last."""
         return [channel_id for channel_id in self.channels() if self._guilds.get(channel_id) == 0]
 
     def guild_of(self, channel_id: int) -> int:
@@ -185,13 +184,13 @@ class Transcript:
         self._put(channel_id, appended.record.message_id, to_message(appended.record, appended.tokens))
 
     def store_anew(self) -> None:
-        """All that was stored is gone: what is added from now on is stored with what belongs to it."""
+        """Drops what was known, as the store has lost it: guilds and instructions are stored again when needed."""
         for known in (self._guilds, self._rules, self._newest_sessions):
             known.clear()
         self._own.clear()
 
     def _continue_full(self, channel_id: int, record: MessageRecord) -> None:
-        """Has a message begin a new session where the newest one is full."""
+        """Starts a new session with this message if the newest session is full."""
         newest, count = self._newest_sessions.get(channel_id) or self._newest_session(channel_id)
         if record.message_id <= newest:
             return
@@ -202,7 +201,7 @@ class Transcript:
         self._newest_sessions[channel_id] = record.message_id, count + 1
 
     def _newest_session(self, channel_id: int) -> tuple[int, int]:
-        """The id of its newest message of the dialogue, or 0, and how many messages it has, carried over ones too."""
+        """The id of its newest dialogue message, or 0, and its number of messages, with those carried over."""
         contexts = self._writer.read(CONTEXT, channel_id)
         since = contexts[-1].id + 1 if contexts else 0
         dialog = self._writer.read(MESSAGE, channel_id, since=since)
@@ -222,8 +221,8 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), orjson.dumps(known))
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
-        """Adds what is no dialogue, of one category, unless no dialogue is left that it goes with; instructions only
-        where they are not those that hold.
+        """Adds messages of one category other than dialogue, unless the channel has no dialogue left; instructions only
+        if they have changed.
         """
         if channel_id not in self._guilds:
             return
@@ -236,7 +235,7 @@ class Transcript:
             self._write_guild(channel_id)
         self._write(Key(kind, channel_id, message_id), messages)
         newest, count = self._newest_sessions.pop(channel_id, (0, 0))
-        if newest and kind != CONTEXT:  # with which another session begins
+        if newest and kind != CONTEXT:  # a CONTEXT row starts a new session
             self._newest_sessions[channel_id] = newest, count + len(messages)
 
     def _write(self, key: Key, messages: Sequence[Message]) -> None:
@@ -247,16 +246,16 @@ class Transcript:
         return list(_records(self._writer.read(MESSAGE, channel_id, since=max(since, 1))))
 
     def find(self, channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
-        """Those of these messages that there are, by their ids."""
+        """Those of these messages that are stored, by their ids."""
         rows = (self._writer.read(MESSAGE, channel_id, since=i, before=i + 1) for i in message_ids)
         return {record.message_id: record for found in rows for record in _records(found)}
 
     def newest(self, channel_id: int, before: int, count: int) -> list[MessageRecord]:
-        """The newest messages up to, and without, this id, so many at most, the newest first."""
+        """The newest messages below this id, at most so many, the newest first."""
         return list(_records(self._writer.read(MESSAGE, channel_id, since=1, before=before, limit=count, newest=True)))
 
     def revise(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
-        """Follows an edit: in the message, and in replies that quote it. is_reworded: by its author, in its words."""
+        """Applies an edit to the message and to replies that quote it. is_reworded: its author changed its words."""
         if is_reworded:
             self._outdate(channel_id, [record.message_id])
 
@@ -269,7 +268,7 @@ class Transcript:
         self._change_naming(record.message_id, channel_id, change)
 
     def remove(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Follows a deletion."""
+        """Applies a deletion."""
 
         def unquoted(message: Message) -> Message:
             return _quoting(message, "") if message.metadata.get("reply_to_id") in message_ids else message
@@ -295,10 +294,11 @@ class Transcript:
         replies: bool = False,
         limit: int = PAGE,
     ) -> tuple[int | None, int]:
-        """Changes some messages. naming: only those in which this id occurs; what cannot be read goes where None.
-        replies: and those that reply to any message.
+        """Changes a page of messages. naming: only those in which this id occurs; None: all, and drops unreadable ones.
 
-        Returns the id to go on from, None behind the last message, and how many were changed.
+        replies: also those that reply to any message.
+
+        Returns the id at which the next page starts (None: there is none), and how many messages were changed.
         """
         rows = self._writer.read(MESSAGE, channel_id, since=since, limit=limit)
         mark, count = b"" if naming is None else b"%d" % naming, 0
@@ -315,7 +315,7 @@ class Transcript:
         return rows[-1].id + 1 if len(rows) == limit else None, count
 
     def _outdate(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Drops what was made when one of these had been told."""
+        """Drops the summaries and tool results made from any of these messages."""
 
         def change(message: Message) -> Message | None:
             since, through = message.metadata.get("since", 0), message.metadata.get("through", 0)
@@ -324,28 +324,28 @@ class Transcript:
         self.change_beside(channel_id, change, since=min(message_ids))
 
     def change_beside(self, channel_id: int, change: Change, *, since: int = 0, until_unchanged: bool = False) -> None:
-        """Drops what is no dialogue where one message of it goes; the instructions that hold stay. until_unchanged: the
-        oldest only.
+        """Drops the rows other than dialogue in which `change` drops a message; the current instructions stay.
+        until_unchanged: only the oldest rows, up to the first that stays.
         """
         for kind in KIND_OF.values():
             rows = self._writer.read(kind, channel_id, since=since)
             for row in rows[:-1] if kind == SYSTEM else rows:
                 messages = stored_messages(row)
                 if not messages or None in map(change, messages):
-                    # Where a session was gone on with in another one is known without the summary, too.
+                    # The row stays without the summary, as it tells where a new session starts.
                     left = [_unsaid(message) for message in messages if kind == CONTEXT and message.content]
                     self._write(Key(kind, channel_id, row.id), left)
                 elif until_unchanged:
                     break
 
     def drop(self, channel_id: int) -> None:
-        """Deletes all that is kept of the channel."""
+        """Deletes a channel's transcript."""
         for row in self._writer.read(MESSAGE, channel_id):
             self._put(channel_id, row.id, None)
         self._drop_guild(channel_id)
 
     def drop_if_empty(self, channel_id: int) -> None:
-        """Of a channel of which no message is left nothing is kept."""
+        """Deletes the rest of a channel's transcript if no message is left."""
         if channel_id in self._guilds and not self._writer.read(MESSAGE, channel_id, limit=1):
             self._drop_guild(channel_id)
 
@@ -357,7 +357,7 @@ class Transcript:
         self.leave(channel_id)
 
     def leave(self, channel_id: int) -> None:
-        """Knows nothing of a channel any more, whatever is stored of it."""
+        """Drops a channel from memory; changes nothing that is stored."""
         for known in (self._guilds, self._newest_sessions, self._rules):
             known.pop(channel_id, None)
         for channels in (self._own, self._moved):
@@ -369,14 +369,14 @@ class Transcript:
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         if message is None:
-            self._newest_sessions.pop(channel_id, None)  # to be counted anew
+            self._newest_sessions.pop(channel_id, None)  # to be counted again
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
 
 
 def forget_person(author_id: int, through: int = ANY) -> Change:
-    """Drops what a person said, what was answered to them or may quote them, and what others' replies quote of it.
+    """A Change that drops a person's messages, answers to them or that may quote them, and their quotes in replies.
 
-    For the messages of one channel, the oldest first. through: what is newer than this one stays.
+    To be applied to the messages of one channel, the oldest first. through: messages newer than this id stay.
     """
     gone: set[object] = set()
 
@@ -396,7 +396,7 @@ def forget_person(author_id: int, through: int = ANY) -> Change:
 
 
 def expire(before: datetime) -> Change:
-    """Drops what was said before."""
+    """A Change that drops messages from before this time."""
 
     def change(message: Message) -> Message | None:
         moment = datetime.fromisoformat(message.timestamp)
@@ -406,7 +406,7 @@ def expire(before: datetime) -> Change:
 
 
 def stored_message(row: Row) -> Message | None:
-    """What a row holds; None for what cannot be read, which is logged."""
+    """A row's message; None: it cannot be read, which is logged."""
     try:
         return None if row.value is None else Message.from_dict(orjson.loads(row.value))
     except ValueError as error:
@@ -415,7 +415,7 @@ def stored_message(row: Row) -> Message | None:
 
 
 def stored_messages(row: Row) -> list[Message]:
-    """What a row of no dialogue holds; nothing where it cannot be read, which is logged."""
+    """The messages of a row other than dialogue; empty: it cannot be read, which is logged."""
     try:
         return [] if row.value is None else [Message.from_dict(each) for each in orjson.loads(row.value)]
     except (ValueError, TypeError) as error:
@@ -424,7 +424,7 @@ def stored_messages(row: Row) -> list[Message]:
 
 
 def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
-    """What was said; what cannot be read is left out."""
+    """The records of dialogue rows; skips and logs what cannot be read."""
     for row in rows:
         try:
             if message := stored_message(row):
@@ -438,12 +438,12 @@ def _refused(row: Row, error: Exception) -> None:
 
 
 def _unsaid(context: Message) -> Message:
-    """A summary without its words, and without whose they were."""
+    """A summary without its text and its sources."""
     return replace(context, content="", metadata={})
 
 
 def _quoting(message: Message, text: str) -> Message:
-    """A reply with other words for what it replies to; without any, nor with what is attached there."""
+    """A reply with another quote of the message that it replies to; an empty one drops its attachments, too."""
     files = message.metadata.get("reply_files", []) if text else []
     quoted = {"reply_to_text": text[:REPLY_EXCERPT]} | ({"reply_files": files} if files else {})
     rest = {name: value for name, value in message.metadata.items() if name != "reply_files"}

@@ -1,4 +1,4 @@
-"""Outages that nobody tells of: of the store and the connection to Discord, and permissions that are lost."""
+"""Reports outages of the store and of the connection to Discord, and lost permissions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from persistence.snapshots import Snapshots
 from turns.reports import POST_FAULTS
 
 MOST_CHANNELS = 1_000
-USUAL_SECONDS = 30.0  # in which discord.py has connected again
+USUAL_SECONDS = 30.0  # in which discord.py usually reconnects
 
 UNSTORED = (
     "What the bot keeps could not be stored, and would not survive a restart: "
@@ -22,7 +22,7 @@ UNCONNECTED = f"Discord was not connected for more than {USUAL_SECONDS:.0f} s; t
 
 
 class Watch(Observer):
-    """Tells of each outage once, and of a channel where the bot answered and may write no longer."""
+    """Reports each outage once, and each channel where the bot answered before and may no longer write."""
 
     def __init__(self, activity: Activity, health: Health, snapshots: Snapshots) -> None:
         self._answering: OrderedDict[int, None] = OrderedDict()

@@ -1,4 +1,4 @@
-"""The one thread that reads and writes what is stored: in order, and never in the way of the event loop."""
+"""The one thread that reads and writes the store: in order, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be
 
 
 class Writer:
-    """Does what it is given, one after the other. To be used in one event loop; the thread begins with the first work.
+    """Runs work in order, in a thread that starts with the first work. To be used in one event loop.
 
-    What its work writes is stored in one transaction for all that came together. What cannot be stored stays in memory,
-    and is tried again with whatever comes next; one line is logged for each outage. But once another process has what
-    this one held, nothing is stored any more.
+    All work handed over together is stored in one transaction. What cannot be stored stays in memory and is tried again
+    with the next work; one line is logged for each outage. Once another process has taken this one's lease, nothing is
+    stored any more.
 
-    timed: told, in the thread, of what the store has done and in how many seconds. emptied: told there that the store
-    lost all that it had.
+    timed: called in the thread with each operation of the store and its seconds. emptied: called in the thread when the
+    store has lost all its data.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class Writer:
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._closed: threading.Thread | None = None  # which may still be at what hung
+        self._closed: threading.Thread | None = None  # the thread before, which may still hang
         self._is_late = False
-        # What follows is the thread's.
+        # Only the thread uses what follows.
         self._store: Store | None = None
         self._pending: dict[Key, bytes | None] = {}
         self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
         self._is_unsynced = False
         self._is_failing = False
-        self._has_lost = False  # what it held, to another process
-        self.outages = 0  # how many times the store has begun to fail
+        self._has_lost = False  # another process has its lease
+        self.outages = 0  # how many times the store has started to fail
         self._is_redoing = False
 
     def put(self, work: Callable[[], object]) -> None:
@@ -70,7 +70,7 @@ class Writer:
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Has it done behind what was put before, and gives what it gives or raises."""
+        """Runs work after all that was put before. Returns or raises what the work does."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -81,7 +81,7 @@ class Writer:
                 log.error("store_broken", exc_info=result, meaning="nobody waits for that any more")
 
         def report() -> None:
-            with suppress(RuntimeError):  # of a loop that was closed, where nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
                 try:
                     result = work()
                 except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
@@ -95,12 +95,12 @@ class Writer:
         return await done
 
     async def settled(self, seconds: float = SETTLE_SECONDS, *, sync: bool = False) -> bool:
-        """Waits until all that was put before is stored, but no longer than this: a disk that hangs silences nobody.
+        """Waits until all that was put before is stored, at most so long, as a hanging disk must not silence the bot.
 
-        sync: until nothing that was deleted is on the disk any more, either. Returns whether it is so.
+        sync: also until deleted data is gone from the disk. Returns whether all of that is done.
         """
         if self._is_late and not self._work.empty():
-            return False  # whoever asked before has waited
+            return False  # an earlier caller has waited already
         try:
             async with asyncio.timeout(seconds):
                 is_well = await self.run(self.sync if sync else self._commit)
@@ -112,7 +112,7 @@ class Writer:
         return is_well
 
     async def close(self) -> None:
-        """Finishes what was put, and ends the thread."""
+        """Finishes the queued work, and ends the thread."""
         self._hand_over()
         if self._thread is None:
             return
@@ -141,14 +141,14 @@ class Writer:
         return self._store
 
     def write(self, key: Key, value: bytes | None) -> None:
-        """Stores a value, or deletes it; with all else that is written by the work that came together."""
+        """Stores a value, or deletes it (None), in one transaction with what else the work at hand writes."""
         self._pending.pop(key, None)
         self._pending[key] = value
 
     def read(
         self, kind: str, channel: int, *, since: int = 0, before: int = ANY, limit: int = ANY, newest: bool = False
     ) -> list[Row]:
-        """As `Store.read`, with what is not stored yet."""
+        """As `Store.read`, with rows that are not stored yet."""
         self._commit()
         with self._measured("read"):
             stored = self.store.read(kind, channel, since=since, before=before, limit=limit, newest=newest)
@@ -161,13 +161,13 @@ class Writer:
         return sorted(rows.values(), key=lambda row: row.id, reverse=newest)[:limit]
 
     def channels(self, kind: str) -> list[int]:
-        """As `Store.channels`, with those of what is not stored yet."""
+        """As `Store.channels`, with those of rows that are not stored yet."""
         self._commit()
         pending = [key.channel for key, value in self._pending.items() if key.kind == kind and value is not None]
         return list(dict.fromkeys([*self.store.channels(kind), *pending]))
 
     def sync(self) -> bool:
-        """Has all on the disk itself, and off it what was deleted. Returns whether that worked."""
+        """Syncs what was written to disk, and removes what was deleted from it. Returns whether that worked."""
         if not self._commit():
             return False
         if self._is_unsynced and self._try(self._sync):
@@ -175,8 +175,8 @@ class Writer:
         return not self._is_unsynced
 
     def _commit(self, works: Sequence[Callable[[], object]] = ()) -> bool:
-        """Does what failed before, and these, and stores what they write. Returns whether nothing is left."""
-        if not self._is_redoing:  # what reads while it is done again would have all of it done again
+        """Runs what failed before, then these, and stores what they write. Returns whether nothing is left to do."""
+        if not self._is_redoing:  # work that reads comes here again
             self._is_redoing = True
             works = [*self._undone, *works]
             self._undone.clear()
@@ -200,24 +200,25 @@ class Writer:
             with self._measured("sync"):
                 self.store.sync()
         except EmptiedError:
-            self._close()  # as it is opened anew it is made ready for what is to be written
+            self._close()  # opening it again prepares it for writing
             self._emptied()
 
     @contextmanager
     def _measured(self, operation: str) -> Iterator[None]:
-        """Tells how long it takes, unless it fails."""
+        """Reports how long an operation takes, unless it fails."""
         began = perf_counter()
         yield
         self._timed(operation, perf_counter() - began)
 
     def _run(self, before: threading.Thread | None) -> None:
         if before:
-            before.join()  # two at a time would store half of each other's work
+            before.join()  # two threads at once would mix their work
         while work := self._work.get():
             work()
 
     def _try(self, work: Callable[[], object]) -> bool:
-        """Whether the store did it. What is no fault of the store's is not to be tried again, and counts as done."""
+        """Runs work. Returns False if the store failed. Any other error is logged, and counts as done: a retry would
+        not help."""
         try:
             work()
         except LostLeaseError as error:
@@ -236,7 +237,7 @@ class Writer:
             self._is_failing = True
             return False
         except Exception:
-            # The outermost edge of the thread: a bug in one piece of work must not take the others with it.
+            # The outermost edge of the thread: a bug in one piece of work must not stop the others.
             log.exception("store_broken")
         return True
 
