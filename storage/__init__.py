@@ -1,1 +1,1 @@
-"""Where rows of bytes are kept: the port, SQLite, Redis, and encryption at rest."""
+"""Storage of rows of bytes: the port, SQLite, Redis, and encryption at rest."""

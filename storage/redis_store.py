@@ -1,8 +1,8 @@
-"""Rows in Redis, for where there is no disk that stays. Imported only where there is a REDIS_URL.
+"""Rows in Redis, for hosts without a persistent disk. Imported only if REDIS_URL is set.
 
 The rows of a kind in a channel are one hash, and the channels of a kind one sorted set. Each write is one script, which
-does all of it or nothing: the latter where a lease of this process is another's by then. How much a power cut takes is
-for the settings of Redis to say. Earlier versions kept documents there, with records.
+writes everything, or nothing if this process has lost a lease to another. How much a power cut loses depends on the
+settings of Redis. Earlier versions kept documents there, with records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARKER = "parley:state.sealed"
 LEASES = "parley:cluster:shard:*"
 ALONE = "parley:sealing"
 ALONE_SECONDS = 30.0
-ASIDE = "aside"  # no kind has this name
+ASIDE = "aside"  # the sorted set of values that were set aside; no kind has this name
 DOCUMENT = ("document", "records", "damaged")
 NUMBER = re.compile(rb"0|-?[1-9][0-9]*+")
 AT_ONCE = 500  # channels that are read in one round trip
@@ -56,15 +56,15 @@ return false
 
 
 class RedisStore:
-    """A `storage.store.Store`. prefix: of all keys.
+    """A `storage.store.Store`. prefix: of all its keys.
 
-    leases: those without which nothing is written; None: one process at a time writes rows of one prefix.
+    leases: must all be held for anything to be written; None: only one process at a time writes rows of this prefix.
     """
 
     def __init__(
         self, url: str, prefix: str = "parley:rows", *, seal: Seal | None = None, leases: Leases | None = None
     ) -> None:
-        """Raises ValueError for what is no address of a Redis. It connects when it is first used."""
+        """Raises ValueError for a URL that is not of Redis. Connects when first used."""
         self.redis = redis.Redis.from_url(
             url,
             socket_connect_timeout=TIMEOUT_SECONDS,
@@ -75,7 +75,7 @@ class RedisStore:
         self._prefix = prefix
         self._seal = seal
         self.leases = leases
-        self.must_have: str | None = None  # a kind of which there are rows unless all were lost
+        self.must_have: str | None = None  # a kind that has rows unless Redis has lost its data
 
     def read(
         self,
@@ -101,7 +101,7 @@ class RedisStore:
                 for each, of_channel in groupby(keys, lambda key: key.channel):
                     pipe.hmget(self._name(kind, each), [str(key.id) for key in of_channel])
                 values = chain.from_iterable(pipe.execute())
-            # One that another process deleted meanwhile is none.
+            # Another process may have deleted some meanwhile.
             there = ((key, value) for key, value in zip(keys, values, strict=True) if value is not None)
             found += [read_row(key, value, self._seal) for key, value in there]
         return found
@@ -132,7 +132,7 @@ class RedisStore:
             lacking: Any = self._write([self._prefix], told)
         if lacking:
             lease, holder = map(bytes.decode, lacking)
-            if self.leases and lease not in self.leases.names:  # it was given back meanwhile
+            if self.leases and lease not in self.leases.names:  # it was released meanwhile
                 self.write(changes)
             elif holder:
                 raise LostLeaseError(
@@ -142,7 +142,7 @@ class RedisStore:
                 raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
 
     def sync(self) -> None:
-        """Redis has it already, unless it has lost it."""
+        """Checks that Redis has not lost its data; it has what was written already."""
         if self.must_have is not None and not self.channels(self.must_have):
             raise EmptiedError("What was stored in Redis is gone.")
 
@@ -162,7 +162,7 @@ class RedisStore:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Meanwhile no other process does what it does alone; one that was killed at it is waited for."""
+        """Locks out other processes that enter this; waits for the lock of a killed one to expire."""
         lock = self.redis.lock(ALONE, timeout=ALONE_SECONDS, blocking_timeout=2 * ALONE_SECONDS)
         with _working("sealed"):
             lock.acquire()
@@ -173,7 +173,7 @@ class RedisStore:
                 lock.release()
 
     def is_used(self) -> bool:
-        """Whether other processes have shards, of which each has a lease."""
+        """Whether any process has a shard: each shard has a lease."""
         with _working("read"):
             return any(True for _ in self.redis.scan_iter(match=LEASES, count=1_000))
 
@@ -185,7 +185,7 @@ class RedisStore:
         self.redis.close()
 
     def earlier(self, kind: str) -> EarlierDocuments:
-        """What an earlier version left of a kind in this Redis."""
+        """The documents of a kind that an earlier version left in this Redis."""
         return EarlierDocuments(self.redis, kind, f"{self._prefix}:{ASIDE}")
 
     def _name(self, kind: str, channel: int) -> str:
@@ -193,10 +193,10 @@ class RedisStore:
 
 
 class KeyInRedis:
-    """A `storage.sealing.KeyPlace`, for where there is no disk that stays."""
+    """A `storage.sealing.KeyPlace`, for hosts without a persistent disk."""
 
     def __init__(self, url: str) -> None:
-        """Raises ValueError for what is no address of a Redis."""
+        """Raises ValueError for a URL that is not of Redis."""
         self._store = RedisStore(url)
 
     def __str__(self) -> str:
@@ -229,9 +229,9 @@ class KeyInRedis:
 
 
 class EarlierDocuments:
-    """Documents of one kind, with their records, as an earlier version kept them. Raises StoreError.
+    """Documents of one kind, with their records, that an earlier version stored. Raises StoreError.
 
-    aside: a sorted set for what cannot be read, by the time at which it was put there.
+    aside: the sorted set for what cannot be read, scored by the time at which it was added.
     """
 
     def __init__(self, client: redis.Redis, kind: str, aside: str) -> None:
@@ -277,7 +277,7 @@ class EarlierDocuments:
             return any(pipe.execute())
 
     def clear(self) -> None:
-        """What is damaged from before has names no more."""
+        """Deletes damaged documents, which have no names any more."""
         with _working("deleted"):
             for key in self._redis.scan_iter(match=self._key("damaged", b"*")):
                 self._redis.delete(key)

@@ -1,7 +1,8 @@
-"""Encryption at rest: values sealed by a key of the owner's (AES-256-GCM), each together with its place.
+"""Encryption at rest: values sealed with the owner's key or one that the bot made (AES-256-GCM).
 
-`cryptography` is imported only when something is stored. What is stored is authenticated together with its place: a row
-in another's place, and with a key one that nobody sealed, is refused. Versions before sealed by Fernet, which is read.
+`cryptography` is imported only when something is stored. A value is authenticated together with its row's place: one in
+another row's place is refused, and, once there is a key, one that is not sealed. Earlier versions sealed with Fernet,
+which is still read.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 PLAIN, TOKENS, SEALED = FORMS = b"=", b"*", b"+"
-END = b"."  # of what is sealed: a store may fill up a row with spaces
-NONCE_BYTES = 12  # random: good for 2**32 values of one key
-PART = 16_000  # bytes in a token, where Fernet sealed
+END = b"."  # ends a sealed value: a store may pad a row with spaces
+NONCE_BYTES = 12  # random: safe for 2**32 values with one key
+PART = 16_000  # bytes in one token of Fernet
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 NO_KEY = "What is stored is sealed: set STATE_KEY to the key it was sealed with."
 MAKE_ONE = '.venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
 class KeyPlace(Protocol):
-    """Where a key of our own lies."""
+    """The place of the key that the bot made."""
 
     def __str__(self) -> str:
         """For the owner."""
@@ -44,25 +45,25 @@ class KeyPlace(Protocol):
         """The key; empty where there is none."""
 
     def keep(self, key: str) -> str:
-        """Stores it where there is none yet, and returns the one that holds. Raises StoreError."""
+        """Stores the key if there is none yet, and returns the stored one. Raises StoreError."""
 
     def delete(self) -> None: ...
 
     def marker(self) -> str:
-        """What lies beside the key to tell what was sealed once; empty where nothing does."""
+        """The marker beside the key, which tells what was sealed once; empty: there is none."""
 
     def keep_marker(self, marker: str) -> None:
-        """Replaces it. Raises StoreError."""
+        """Replaces the marker. Raises StoreError."""
 
 
 class Seal:
-    """One or more keys: the first one seals, all of them open. Found when first needed.
+    """One or more keys, loaded when first needed: the first one seals, all of them open.
 
-    given: the owner's keys, perhaps none. place: where a key of our own is: made where none is given, it opens what it
-    sealed before one was.
+    given: the owner's keys, perhaps none. place: of the key that the bot makes if none is given; later it still opens
+    what it sealed.
 
-    takes_plain: whether what was stored before there was a key is read too; else anybody who can write could put words
-    there. fits: whether the keys are known to be those of what is stored, so that what they do not open is damaged.
+    takes_plain: whether unsealed values are read, too, as before there was a key; later that would let anybody who can
+    write there add messages. fits: whether the keys are known to fit, so that what they do not open is damaged.
     """
 
     def __init__(self, given: Sequence[str], place: KeyPlace | None = None) -> None:
@@ -73,16 +74,16 @@ class Seal:
         self._ciphers: list[AESGCM] = []
 
     def seal(self, content: bytes, place: bytes) -> bytes:
-        """Gives what open() opens for this place alone.
+        """Encrypts a value; open() decrypts it with the same place only.
 
-        Raises StoreError where a key has to be made, and cannot be kept.
+        Raises StoreError where a key has to be made, and cannot be stored.
         """
         return self.seal_all([(content, place)])[0]
 
     def seal_all(self, values: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
         """The same for several values with their places.
 
-        The system is asked for their nonces at once: each time it is, the thread may wait until others let it go on.
+        All nonces come from one call of os.urandom(), as each call lets other threads run first.
         """
         if not values:
             return []
@@ -94,14 +95,15 @@ class Seal:
         ]
 
     def open(self, sealed: bytes, place: bytes) -> bytes:
-        """Raises WrongKeyError for what none of the keys has sealed for this place, ValueError where that is damage."""
+        """Decrypts a value. Raises WrongKeyError if none of the keys sealed it for this place; ValueError where it must
+        be damaged."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only where something is stored
 
         nonce, content = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         for cipher in self._keys(make=False) if sealed[:1] == SEALED else ():
             try:
                 return cipher.decrypt(nonce, content, place)
-            except (InvalidTag, ValueError):  # the latter of what was cut off
+            except (InvalidTag, ValueError):  # the latter for a truncated value
                 continue
         raise self._refused()
 
@@ -122,30 +124,30 @@ class Seal:
 
     @property
     def marks(self) -> list[str]:
-        """What tells the keys from others, the one that seals first. Raises as seal() does."""
+        """A fingerprint of each key, that of the sealing key first. Raises as seal() does."""
         self._keys(make=True)
         return [hashlib.sha256(key.encode()).hexdigest()[:16] for key in self._found]
 
     def knows(self, mark: str) -> bool:
-        """Whether it is that of one of the keys. Makes none. Raises WrongKeyError where there is none."""
+        """Whether a fingerprint is that of one of the keys. Makes no key. Raises WrongKeyError where there is none."""
         self._keys(make=False)
         return mark in self.marks
 
     def hashed(self, number: int) -> bytes:
-        """By which a number is found again, and not read. Raises as seal() does."""
+        """A keyed hash, by which a number can be found but not read. Raises as seal() does."""
         return self.hashes(number)[0]
 
     def hashes(self, number: int) -> list[bytes]:
-        """What hashed() gives, and would have given with each of the other keys."""
+        """The keyed hash of a number with each of the keys."""
         self._keys(make=True)
         return [hmac.digest(key.encode(), b"id %d" % number, "sha256")[:16] for key in self._found]
 
     def has_sealed(self, what: str) -> bool:
-        """Whether this was noted, by one of the keys: then what is not sealed there is none of ours."""
+        """Whether note_sealed() was called for this with one of the keys: then unsealed values there are not ours."""
         return what in self._noted()
 
     def note_sealed(self, what: str) -> None:
-        """Notes beside the key that this is sealed from now on. Raises StoreError, or as seal() does."""
+        """Stores beside the key that this is sealed from now on. Raises StoreError, or as seal() does."""
         self._keys(make=True)
         marker = _marker(self._found[0], {*self._noted(), what})
         if self._place and self._place.marker() != marker:
@@ -154,13 +156,13 @@ class Seal:
     def _noted(self) -> list[str]:
         if not (self._place and (marker := self._place.marker())):
             return []
-        with suppress(WrongKeyError):  # without a key nothing is sealed by it
+        with suppress(WrongKeyError):  # without a key nothing is sealed with it
             self._keys(make=False)
         *noted, _ = marker.split()
         return noted if any(hmac.compare_digest(marker, _marker(key, noted)) for key in self._found) else []
 
     def put_back(self) -> None:
-        """Has a key of our own stored where it is gone; where another process was first, that one's holds from now on.
+        """Stores the key that the bot made again if it is gone; if another process stored one first, that one seals.
 
         Raises StoreError.
         """
@@ -171,7 +173,7 @@ class Seal:
             self._found += known
 
     def release(self) -> None:
-        """Deletes the key of our own where the owner gave one: nothing is sealed with it any more."""
+        """Deletes the key that the bot made once the owner gave one and nothing is sealed with it any more."""
         if self._given and self._place:
             self._place.delete()
 
@@ -200,9 +202,9 @@ def _cipher(key: str) -> AESGCM:
 
 
 def read_keys(text: str, place: KeyPlace | None = None) -> Seal:
-    """The form of STATE_KEY: one key, or several separated by commas, the present one first.
+    """Reads STATE_KEY: one key, or several separated by commas, the current one first.
 
-    Raises ValueError for what is no such key, with a sentence that says how to make one.
+    Raises ValueError for a malformed key, with a sentence that says how to make one.
     """
     keys = [key.strip() for key in text.split(",")]
     if not all(map(KEY.fullmatch, keys)):
@@ -211,7 +213,7 @@ def read_keys(text: str, place: KeyPlace | None = None) -> Seal:
 
 
 def pack(rows: Mapping[Key, bytes | None], seal: Seal | None) -> dict[Key, bytes | None]:
-    """Rows' values as they are stored: with a checksum over each and its place, or sealed together with its place."""
+    """Encodes rows' values: with a checksum over the value and its place, or sealed together with its place."""
     values = [(value, _place(key)) for key, value in rows.items() if value is not None]
     if seal is None:
         packed = [PLAIN + b"%08x" % crc32(value, crc32(place)) + value for value, place in values]
@@ -222,7 +224,7 @@ def pack(rows: Mapping[Key, bytes | None], seal: Seal | None) -> dict[Key, bytes
 
 
 def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:
-    """Undoes `pack`. Raises ValueError for what is damaged or belongs elsewhere, and WrongKeyError."""
+    """Decodes what `pack` encoded. Raises ValueError for a value that is damaged or another row's; WrongKeyError."""
     form, rest = stored[:1], stored[1:]
     if form == PLAIN:
         if seal and not seal.takes_plain:
@@ -254,7 +256,7 @@ def read_row(key: Key, stored: bytes | None, seal: Seal | None) -> Row:
 
 
 def unsealed(token: bytes | str, seal: Seal | None) -> bytes:
-    """What a token of Fernet's holds. Raises WrongKeyError."""
+    """Decrypts a token of Fernet. Raises WrongKeyError."""
     if seal is None:
         raise WrongKeyError(NO_KEY)
     return seal.open_token(token)

@@ -1,8 +1,8 @@
-"""Rows in one SQLite file, in which nothing stays of what was deleted.
+"""Rows in one SQLite file, from which deleted data is really erased.
 
-`secure_delete` alone does not see to that: where SQLite moves cells between pages, copies stay in the gaps. So rows are
-only ever added at the end; what is deleted or outgrown is overwritten in its place, by as many zeros, and counts no
-more; and what room that takes is given back by a VACUUM now and then. What stands in the WAL goes with each sync.
+`secure_delete` alone does not ensure that: when SQLite moves cells between pages, copies stay in the gaps. So rows are
+only ever added at the end. A row that is deleted, or whose value outgrows it, is overwritten in place with zeros and
+marked as dead; a VACUUM frees the space now and then. Each sync empties the WAL.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FIND = """
 ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
 IN_CHANNELS = "AND channel IN (SELECT value FROM json_each(?))"
 IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: of a schema that is not ours
+DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: for a schema that is not ours
 
 
 class SQLiteStore:
-    """A `storage.store.Store`. Nothing is touched before the first write; the file has mode 600, a new folder 700."""
+    """A `storage.store.Store`. Makes nothing before the first write; the file has mode 600, a new folder 700."""
 
     def __init__(self, path: Path, *, seal: Seal | None = None) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class SQLiteStore:
                 db.close()
 
     def _put(self, db: sqlite3.Connection, rows: Mapping[Key, bytes | None]) -> None:
-        """In few statements: at the end of each the thread may wait for milliseconds until the others let it go on."""
+        """Writes rows in few statements: after each one, other threads may hold this one up for milliseconds."""
         left = dict(rows)
         for number, size, *place in execute_all(db, FIND, [*rows]):
             if (value := rows[key := Key(*place)]) is None or len(value) > size:
@@ -138,12 +138,12 @@ class SQLiteStore:
             else:
                 db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(size), number))
                 del left[key]
-        # What changes often gets room to grow in.
+        # Rows without an id change often, and get room to grow.
         new = [(*k, v if k.id else v.ljust(1 << len(v).bit_length())) for k, v in left.items() if v is not None]
         execute_all(db, ADD, new)
 
     def _ask(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
-        """What cannot be opened to be written to, as on a disk that is full, can be read perhaps."""
+        """Runs a query; a file that cannot be opened for writing, as on a full disk, is opened read-only."""
         if self._db is None and not self._path.exists():
             return []
         try:
@@ -160,7 +160,7 @@ class SQLiteStore:
 
     @contextmanager
     def _working(self, done: str) -> Iterator[sqlite3.Connection]:
-        """After an error the file is opened anew: it may be another by then."""
+        """Opens the file if needed; after an error it is opened again next time, as it may have been replaced."""
         try:
             if self._db is None or not self._path.exists():
                 self.close()
@@ -169,7 +169,7 @@ class SQLiteStore:
             yield self._db
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self.close()
-            # The check when it is opened does not find all damage.
+            # The check on opening does not find all damage.
             self._is_damaged = _is_damage(error, IN_USE)
             if isinstance(error, StoreError):
                 raise
@@ -188,7 +188,7 @@ class SQLiteStore:
             return self._rescued("it is a folder")
 
     def _rescued(self, detail: str) -> sqlite3.Connection:
-        """A new file with what can be read of a damaged one, which is set aside."""
+        """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
         rows = _salvaged(self._path)
         aside = self._moved()
         db = _connected(self._path)
@@ -200,7 +200,7 @@ class SQLiteStore:
         return db
 
     def _moved(self) -> Path:
-        """Where the file was set aside."""
+        """Sets the file aside. Returns its new path."""
         aside = set_aside(self._path, self._path.parent / ASIDE)
         for end in ("-wal", "-shm"):
             with suppress(FileNotFoundError):
@@ -209,18 +209,18 @@ class SQLiteStore:
 
 
 def set_aside(path: Path, folder: Path) -> Path:
-    """Moves what cannot be used into this folder, under a name that nothing has there."""
+    """Moves an unusable file into this folder, under an unused name."""
     return path.rename(free_name(path.name, folder))
 
 
 def free_name(name: str, folder: Path) -> Path:
-    """What nothing has in this folder, which is made."""
+    """An unused path in this folder, which is made if it is missing."""
     folder.mkdir(mode=0o700, exist_ok=True)
     return next(to for n in range(1_000_000) if not (to := folder / f"{name}.{n}").exists())
 
 
 def _is_damage(error: Exception, damages: Collection[int]) -> bool:
-    """Where a name in the schema is damaged not even the error can be decoded."""
+    """Whether an error means damage; if a name in the schema is damaged, the error itself cannot be decoded."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(error, UnicodeDecodeError) or (code is not None and code & 0xFF in damages)
 
@@ -240,16 +240,16 @@ def _connected(path: Path) -> sqlite3.Connection:
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
         db.executescript(SETTINGS if version else SETTINGS + CREATE)
-        db.execute("SELECT number, live, kind, channel, id, value FROM row LIMIT 0")  # or the schema is not ours
+        db.execute("SELECT number, live, kind, channel, id, value FROM row LIMIT 0")  # fails if the schema is not ours
     except BaseException:
         db.close()
         raise
-    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # of a damaged value, which is refused
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # for damaged values, which are refused later
     return db
 
 
 def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """What a statement gives for these rows of values, which stand in it as {}: for a hundred at once."""
+    """Runs a statement with these rows of values in place of its {}, a hundred at a time. Returns all results."""
     found = []
     for start in range(0, len(rows), AT_ONCE):
         part = rows[start : start + AT_ONCE]
@@ -259,13 +259,13 @@ def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]
 
 
 def _salvaged(path: Path) -> dict[Key, bytes]:
-    """The rows that can be read of a damaged database; whether they are sound is checked when they are read."""
+    """The rows that can be read of a damaged database; their values are checked when they are read again."""
     rows: dict[Key, bytes] = {}
     number, step = 0, 1
     sql = "SELECT number, kind, channel, id, value FROM row NOT INDEXED WHERE live AND number > ? ORDER BY number"
     with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA writable_schema = ON")  # or a file that was cut off is not read at all
-        while step < 2**40:  # behind a page that cannot be read there may be others
+        db.execute("PRAGMA writable_schema = ON")  # else a truncated file is not read at all
+        while step < 2**40:  # after an unreadable page there may be readable ones
             try:
                 for last, kind, channel, id_, value in db.execute(sql, (number,)):
                     number, step = last, 1

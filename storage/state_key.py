@@ -1,4 +1,4 @@
-"""The key that is made where the owner gives none, beside the data that it seals; and what was sealed there once."""
+"""The key that the bot makes if the owner gives none, kept beside the data, with a marker of what was sealed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 KEY_FILE = "state.key"
 MARKER_FILE = "state.sealed"
-AT_A_TIME = threading.Lock()  # the database and the decision log have a thread each
+AT_A_TIME = threading.Lock()  # the threads of the database and of the decision log both use the key
 
 
 class KeyFile:
@@ -39,7 +39,7 @@ class KeyFile:
             ) from None
 
     def keep(self, key: str) -> str:
-        """Stores it where there is none yet, and returns the one that holds. Raises StoreError."""
+        """Stores the key if there is none yet, and returns the stored one. Raises StoreError."""
         with AT_A_TIME:
             if known := self.read():
                 return known
@@ -62,7 +62,7 @@ class KeyFile:
 
 
 def _write(path: Path, line: str) -> None:
-    """In one step, for the owner only. Raises StoreError."""
+    """Replaces a file in one step, with mode 600. Raises StoreError."""
     new = path.with_suffix(".new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _write(path: Path, line: str) -> None:
 
 
 def tell(place: str) -> None:
-    """Says where a new key lies."""
+    """Logs where a new key is."""
     log.info(
         "state_key_made",
         place=place,

@@ -1,4 +1,4 @@
-"""What a store is: the port behind which whatever has to survive a restart is kept, as rows of bytes."""
+"""The port of a store, which keeps what has to survive a restart as rows of bytes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ ANY = 2**63 - 1  # above all ids
 
 
 class StoreError(OSError):
-    """What is stored cannot be reached or written. Its text is one sentence."""
+    """The store cannot be reached or written. Its text is one sentence."""
 
 
 class WrongKeyError(StoreError):
-    """What is stored is sealed, and no key at hand opens it."""
+    """The rows are sealed, and none of the keys opens them."""
 
 
 class LostLeaseError(StoreError):
-    """Another process has what this one held, which stores nothing any more."""
+    """Another process has this one's lease, so this one stores nothing any more."""
 
 
 def unquoted(error: Exception) -> str:
-    """What is wrong with what is stored, in a line that quotes nothing of it."""
+    """Says in one line what is wrong with a stored value, without quoting it."""
     if isinstance(error, ValidationError):
         first = error.errors(include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:200]
@@ -32,7 +32,7 @@ def unquoted(error: Exception) -> str:
 
 
 class Key(NamedTuple):
-    """A row's place. channel: 0 for what is of no channel. id: of a message; 0 for what a channel has only one of."""
+    """A row's place. channel: 0: of no channel. id: a message's; 0: a channel has only one row of this kind."""
 
     kind: str
     channel: int
@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """value: None where what is stored there is damaged, or was stored in another row's place."""
+    """value: None: the stored value is damaged, or belongs to another row."""
 
     channel: int
     id: int
@@ -49,7 +49,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A session's document, None where there is none; its records since then, oldest first; and what was damaged."""
+    """A session as read. content: its document; None: there is none. records: those since then, oldest first. notice:
+    what was damaged."""
 
     content: bytes | None
     records: tuple[bytes, ...] = ()
@@ -57,23 +58,23 @@ class Stored:
 
 
 class EmptiedError(StoreError):
-    """All that was stored is gone; what is written from now on stays."""
+    """The store has lost all its data; what is written from now on stays."""
 
 
 Opened = Callable[[bytes], bytes]
-"""Gives what is stored in plain words."""
+"""Decodes stored bytes, and decrypts them if they are sealed."""
 
 
 class Leases(Protocol):
-    """What this process holds of what several share, each under a key of Redis in which its holder's name stands."""
+    """The leases in Redis that this process holds: each is a key whose value is the name of its holder."""
 
     @property
     def names(self) -> Mapping[str, str]:
-        """The keys, and this process' name in each. Read in another thread: replaced as a whole, never changed."""
+        """This process' name by each key. Other threads read it, so it is replaced as a whole, never changed."""
 
 
 class Store(Protocol):
-    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError for what it cannot do."""
+    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError where something fails."""
 
     def read(
         self,
@@ -85,33 +86,33 @@ class Store(Protocol):
         limit: int = ANY,
         newest: bool = False,
     ) -> list[Row]:
-        """The rows of a kind, in all channels, some or one, by their ids, the highest first if newest.
+        """The rows of a kind, in all channels, some or one, sorted by channel and id, the highest first if newest.
 
-        since, before: only ids from the one up to, and without, the other. Damage is logged. Raises WrongKeyError.
+        since, before: only ids from `since` up to, but not including, `before`. Damage is logged. Raises WrongKeyError.
         """
 
     def channels(self, kind: str) -> list[int]:
-        """Those with rows of this kind, the one with the newest id last."""
+        """The channels with rows of this kind, the one with the highest id last."""
 
     def kinds(self) -> list[str]:
-        """Those of which there are rows."""
+        """The kinds that have rows."""
 
     def is_sealed(self) -> bool:
-        """Whether any row is."""
+        """Whether any row is sealed."""
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
-        """Stores these values and deletes where there is None, all of it or nothing: it survives a kill."""
+        """Stores these values, and deletes rows with None: all or nothing, so that it survives a kill."""
 
     def sync(self) -> None:
-        """Has on disk for certain what was written, and nothing any more of what was replaced or deleted.
+        """Syncs what was written to disk, and erases what was replaced or deleted.
 
-        Raises EmptiedError where it has lost all that it had.
+        Raises EmptiedError if the store has lost all its data.
         """
 
     def set_aside(self) -> str:
-        """Moves all rows to where drop_aside() deletes them, and says where that is."""
+        """Moves all rows to where drop_aside() deletes them. Returns that place."""
 
     def drop_aside(self, before: float) -> None:
-        """Deletes what was set aside as damaged and last written before this time, in seconds since 1970."""
+        """Deletes what was set aside as damaged and last written before this time, in epoch seconds."""
 
     def close(self) -> None: ...
