@@ -1,1 +1,1 @@
-"""Several processes of one bot, which share a Redis: leases by which they divide its shards, and what they share."""
+"""Several processes of one bot that share a Redis: leases by which they divide its shards, and shared state."""

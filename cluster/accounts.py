@@ -1,10 +1,10 @@
-"""The accounts of budgets over processes, in Redis: what all together are charged in a day and a month, what their
-calls have reserved, and how many answers each person got in the last minute.
+"""The accounts of budgets that several processes share, in Redis: what is charged in a day and a month, what calls have
+reserved, and how many answers each person got in the last minute.
 
-A process sends its changes in numbered batches, one behind the other; what comes up meanwhile goes with the next. A
-script applies a batch whole, and once however often it is sent, so that a connection that breaks loses no charge and
-doubles none. The calls of a process that has not been heard of for GONE_SECONDS are charged as interrupted, by the
-script, whoever sends it. Where Redis has lost its data, each process charges what its own ledger has anew.
+A process sends its changes in numbered batches, one after the other; later changes wait for the next. A script applies
+a batch as a whole, and only once however often it is sent, so that a broken connection neither loses nor doubles a
+charge. The script also charges the calls of any process that was not heard of for GONE_SECONDS as interrupted. If Redis
+has lost its data, each process charges again what its own ledger has.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ log = structlog.get_logger()
 
 BEAT_SECONDS = 2.0
 GONE_SECONDS = 15
-ASKED_SECONDS = 60.0  # so long it is looked at what an account is charged that nobody has asked for again
+ASKED_SECONDS = 60.0  # how long an account is looked up after it was last asked for
 RESERVE_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
-KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # behind the last charge
-MOST_CHANGES = 200  # at once: others wait meanwhile
-MOST_ASKED = 1_000  # at once: what Lua takes as arguments
+KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # after the last charge
+MOST_CHANGES = 200  # in a batch: other processes wait for the script
+MOST_ASKED = 1_000  # in one command: Lua's limit on arguments
 MINUTE_SECONDS = 60.0
 KEYS = [f"{PREFIX}reserved", f"{PREFIX}spenders", f"{PREFIX}calls:", f"{PREFIX}answers:"]
 
 Amounts = dict[str, int]
-"""By account, in tokens or in money, as Redis names it."""
+"""Amounts by the name in Redis of an account in tokens or in money."""
 Key = tuple[str, str]
-"""A period and one of its accounts, as Redis names them."""
+"""A period and one of its accounts, by their names in Redis."""
 
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """What the script is to do: to reserve (`call`), or to give back and charge. answer: whether that was reserved."""
+    """A change for the script: to reserve (`call`), or to release and charge. answer: whether it was reserved."""
 
     does: dict[str, Any]
     answer: asyncio.Future[bool] | None = None
@@ -59,33 +59,33 @@ class Change:
 
 
 class Accounts:
-    """A `state.budget.Shared`, and what `state.limits.Limits` looks at. ledger: what this process itself has used.
+    """A `state.budget.Shared` and `state.limits.Totals`. ledger: what this process itself has used.
 
     clock: monotonic seconds.
     """
 
     def __init__(self, cluster: Cluster, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name = f"{cluster.name}-{token_hex(4)}"  # a process that connects to Discord anew has others
+        self._name = f"{cluster.name}-{token_hex(4)}"  # unique: a process that restarts its bot has new accounts
         self._script = cluster.redis.register_script(ACCOUNTS)
         self._ledger = ledger
         self._clock = clock
         self._ids = map(str, count(1))
         self._calls: dict[Reserved, Change] = {}  # that have not ended
         self._waiting: list[Change] = []
-        self._sent: list[Change] = []  # whose answer has not come
-        self._number = 0  # of the batch that is sent
+        self._sent: list[Change] = []  # the batch whose answer has not come yet
+        self._number = 0  # of that batch
         self._is_first = True
         self._pending: Counter[Key] = Counter()  # charges that Redis may not have yet
-        self._answered: dict[int, float] = {}  # when a person was last answered here
-        self._others: dict[int, list[float]] = {}  # when others answered them
-        self._known: dict[Key, int] = {}  # what all are charged
-        self._asked: dict[Key, float] = {}  # when somebody last did
+        self._answered: dict[int, float] = {}  # when each person was last answered here
+        self._others: dict[int, list[float]] = {}  # when other processes answered them
+        self._known: dict[Key, int] = {}  # what all processes are charged
+        self._asked: dict[Key, float] = {}  # when each account was last asked for
         self._news = asyncio.Event()
         self._looked_at = -BEAT_SECONDS
         self._heard_since: float | None = None  # since when Redis has answered
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
-        """What all are charged as far as it is known here: within BEAT_SECONDS, and at least what this one is."""
+        """What all processes are charged, as known here: up to BEAT_SECONDS old, and at least what this one is."""
         own = self._ledger.charged(account, period, in_money=in_money)
         if self._ledger.day is None:
             return own
@@ -107,7 +107,7 @@ class Accounts:
         return [age for age in ages if age < MINUTE_SECONDS]
 
     async def known(self) -> None:
-        """Waits until that is known of the accounts that were just asked for, unless Redis takes too long."""
+        """Waits until the charges to the accounts just asked for are known, unless Redis takes too long."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._put(Change({"charge": {}, "periods": []}, answer))
         with suppress(TimeoutError):
@@ -117,10 +117,10 @@ class Accounts:
     async def reserve(
         self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
     ) -> bool:
-        """Sets aside what a call may use, where all that others have reserved leaves room for it.
+        """Reserves what a call may use. False if all that others have reserved leaves no room for it.
 
-        limits: whose account, among how many what it pays is divided, and the limit. interrupted: what is charged
-        where this process ends before the call. Raises UnreachableError.
+        limits: each as: account, among how many people its cost is divided, limit. interrupted: what is charged if this
+        process ends before the call. Raises UnreachableError.
         """
         accounts = [
             (self._in_redis(limit.period), _named(account, in_money=limit.in_money),
@@ -137,7 +137,7 @@ class Accounts:
         try:
             async with asyncio.timeout(RESERVE_SECONDS):
                 is_reserved = await answer
-        except (TimeoutError, asyncio.CancelledError) as error:  # Redis may have reserved it, or may yet do so
+        except (TimeoutError, asyncio.CancelledError) as error:  # Redis may have reserved it, or may do so later
             self.settle(call, call.payer, None)
             if isinstance(error, TimeoutError):
                 raise UnreachableError from None
@@ -147,7 +147,7 @@ class Accounts:
         return is_reserved
 
     def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
-        """Gives back what was set aside for a call, and charges what was used."""
+        """Releases what was reserved for a call, and charges what was used."""
         reserved = self._calls.pop(call, None) if call else None
         amounts = _charges(payer, spent) if spent else {}
         if reserved in self._waiting and not amounts:
@@ -156,8 +156,8 @@ class Accounts:
             self._put(self._charge(reserved.does["id"] if reserved else None, amounts, Period))
 
     def carry_over(self) -> None:
-        """The ledger goes on with that of a process alone: that has all that was used, also by several before it, of
-        which those that were killed have calls left in Redis."""
+        """Charges what the restored ledger of a process that ran alone has. That includes what several processes used
+        before it; killed ones may have left calls in Redis."""
         for period, charges in self._in_ledger():
             does = {"charge": charges, "periods": self._into([period]), "is_all": True, "gone": GONE_SECONDS}
             self._put(Change(does))
@@ -182,7 +182,7 @@ class Accounts:
     # To Redis and back
 
     async def keep(self) -> None:
-        """Sends what changes, and looks every BEAT_SECONDS at what all are charged. Until cancelled."""
+        """Sends changes, and looks up every BEAT_SECONDS what all processes are charged. Until cancelled."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(BEAT_SECONDS):
@@ -244,7 +244,7 @@ class Accounts:
             "asked": [(period, part) for period, accounts in asked.items() for part in _parts(accounts)],
         }
         if self._heard_since is not None and now - self._heard_since >= GONE_SECONDS:
-            batch["gone"] = GONE_SECONDS  # after Redis was away, all others have had the time to be heard of
+            batch["gone"] = GONE_SECONDS  # since Redis is back, all other processes have had time to be heard of
         if is_beat:
             self._looked_at = now
         return batch
@@ -265,7 +265,7 @@ class Accounts:
             del self._pending[key]
 
     def _anew(self) -> Iterator[Change]:
-        """What Redis is told where it knows nothing: what was charged here, and the calls that have not ended."""
+        """The changes to send after Redis has lost its data: the charges of this process, and its running calls."""
         before = self._pending.copy()
         for period, charges in self._in_ledger():
             amounts = {name: amount - before[self._in_redis(period), name] for name, amount in charges.items()}
@@ -289,7 +289,7 @@ def _both(account: Account, tokens: int, micros: int) -> Iterator[tuple[str, int
 
 
 def _shares(payer: Payer, tokens: int, micros: int) -> Amounts:
-    """What each account pays of an amount, as far as it pays any."""
+    """What each account pays of an amount; without those that pay nothing."""
     shares = (_both(account, share(tokens, n), share(micros, n)) for account, n in payer.accounts())
     return {name: amount for both in shares for name, amount in both if amount}
 

@@ -1,4 +1,4 @@
-"""What Redis does with the accounts of budgets, as one script that each process sends what it has to change."""
+"""The Lua script for the accounts of budgets, which each process calls with its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This process among those that share a Redis: its name there, its connection, its leases, and its turn to identify."""
+"""This process' part in a cluster: its name, its connection to Redis, its leases, and its turn to IDENTIFY."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ log = structlog.get_logger()
 TIMEOUT_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 
-# How many milliseconds to wait for the bucket's turn; 0: it is ours. ARGV[3]: what it is called if it was ours before.
+# Returns how many milliseconds to wait for the bucket's turn; 0: it is ours. ARGV[3]: the holder's name if the turn was
+# reserved for us before.
 _IDENTIFY = """
 if redis.call('GET', KEYS[1]) == ARGV[3] then redis.call('DEL', KEYS[1]) end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
@@ -33,10 +34,10 @@ return math.max(redis.call('PTTL', KEYS[1]), 1)
 
 
 class Client(redis.Redis):
-    """One of which each command ends within TIMEOUT_SECONDS, and whoever is cancelled meanwhile.
+    """A client whose commands end within TIMEOUT_SECONDS, and can be cancelled at any time.
 
-    The library's own limit is by asyncio.wait_for, which loses a cancellation in that moment in which the command has
-    been sent (Python before 3.12): what was to end goes on then.
+    The library's own timeout uses asyncio.wait_for, which before Python 3.12 loses a cancellation at the moment at
+    which the command has been sent: the cancelled task then goes on.
     """
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -48,13 +49,13 @@ class Client(redis.Redis):
 
 
 class Cluster:
-    """name: tells this process from all others, earlier ones too. redis: gives str; raises redis.RedisError.
+    """name: unique to this process, also among earlier ones. redis: returns str; raises redis.RedisError.
 
-    max_concurrency: buckets of shards, of which each may IDENTIFY on its own; as Discord says.
+    max_concurrency: the number of buckets of shards, which may IDENTIFY independently; as Discord says.
     """
 
     def __init__(self, url: str) -> None:
-        """Raises ValueError for what is no address of a Redis. It connects when it is first used."""
+        """Raises ValueError for a URL that is not of Redis. Connects when first used."""
         self.name = token_hex(8)
         self.redis = Client.from_url(
             url,
@@ -68,11 +69,11 @@ class Cluster:
         self.max_concurrency = 1
 
     async def may_identify(self, shard_id: int) -> None:
-        """Waits until it is this shard's turn, among those of all processes; it then has some seconds to connect."""
+        """Waits for this shard's turn to IDENTIFY, among all processes; it then has some seconds to connect."""
         await self._turn(shard_id, self._reserved(shard_id), "")
 
     async def identifies(self, shard_id: int) -> None:
-        """It does so now, unless it took too long to connect, and has to wait again."""
+        """Uses the shard's turn to IDENTIFY now; waits for another one if connecting took too long."""
         await self._turn(shard_id, self.name, self._reserved(shard_id))
 
     async def _turn(self, shard_id: int, holder: str, before: str) -> None:
@@ -93,11 +94,11 @@ class Cluster:
         return f"{self.name}:{shard_id}"
 
     async def once_sure(self, *_: object) -> None:
-        """For a client's on_request_start: waits until nobody else can have a shard of this process."""
+        """For aiohttp's on_request_start: waits until no other process can have a shard of this one."""
         await self.leases.sure()
 
     async def claim(self, what: str, seconds: int) -> bool:
-        """Whether this process is the one to do what is to be done once in so long; each is, while Redis is away."""
+        """Whether this process may do what only one may do in so many seconds; True for all while Redis is away."""
         try:
             return bool(await self.redis.set(f"{PREFIX}claim:{what}", self.name, nx=True, ex=max(1, seconds)))
         except redis.RedisError as error:
@@ -105,7 +106,7 @@ class Cluster:
             return True
 
     async def give_up(self, what: str) -> None:
-        """What this process claimed is not done, and left for others."""
+        """Gives up a claim, so that another process can do it."""
         with suppress(redis.RedisError):
             await self.redis.delete(f"{PREFIX}claim:{what}")
 

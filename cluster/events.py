@@ -1,4 +1,4 @@
-"""What people ask of all processes, in one order: a stream in Redis, and up to where each shard has done it."""
+"""Privacy requests for all processes, in one order: a stream in Redis, and up to which event each shard is done."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from storage.store import StoreError
 log = structlog.get_logger()
 
 STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied:"
-MANY = 1_000  # each time that so many more wait for a shard which nobody has, what was asked again since goes
+MANY = 1_000  # whenever so many more events wait for a shard that nobody has, repeated requests are dropped
 BLOCK_SECONDS = TIMEOUT_SECONDS / 2
 
-# Of the same that the same person asked again and again the last stays.
+# Of equal requests by one person only the last stays.
 _ADD = """
 local added = redis.call('XADD', KEYS[1], '*', 'what', ARGV[1], 'user', ARGV[2], 'at', ARGV[3])
 if redis.call('XLEN', KEYS[1]) % tonumber(ARGV[4]) == 0 then
@@ -35,7 +35,7 @@ if redis.call('XLEN', KEYS[1]) % tonumber(ARGV[4]) == 0 then
 end
 return added
 """
-# KEYS: what is noted, and the leases. Gives the first lease that is not held.
+# KEYS: the hash of what is done, and the leases. Returns the first lease that is not held.
 _APPLY = """
 for at = 2, #KEYS do
     if redis.call('GET', KEYS[at]) ~= ARGV[2] then return KEYS[at] end
@@ -45,12 +45,12 @@ return false
 """
 
 Id = tuple[int, int]
-"""Of an event: milliseconds by the clock of Redis, and its number within them."""
+"""An event's id: milliseconds by the clock of Redis, and its number within the millisecond."""
 START: Id = (0, 0)
 
 
 def before(event_id: Id) -> Id:
-    """One between this and any earlier event's."""
+    """The id just before this one, after any earlier event's."""
     milliseconds, number = event_id
     return (milliseconds, number - 1) if number else (milliseconds - 1, 2**63)
 
@@ -59,13 +59,13 @@ class What(StrEnum):
     FORGET = "forget"
     OPT_OUT = "opt_out"
     OPT_IN = "opt_in"
-    SETTLE = "settle"  # what is kept is stored, so that whoever reads it there finds all
+    SETTLE = "settle"  # store all that is in memory, so that an export finds it
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """what: None where it cannot be read, as one of a later version. user_id: who asks. at: the id of the
-    interaction by which they do; both 0 where nobody does.
+    """what: None: unreadable, such as a later version's. user_id: who asked. at: the id of their interaction; both 0
+    where no person asked.
     """
 
     id: Id
@@ -75,7 +75,7 @@ class Event:
 
 
 class Events:
-    """The stream. Each method raises StoreError where Redis cannot be asked."""
+    """The stream. Each method raises StoreError where Redis cannot be reached."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._redis = cluster.redis
@@ -87,19 +87,19 @@ class Events:
             return _read(added)
 
     async def following(self, after: Id) -> list[Event]:
-        """Those behind this one; waits some seconds for one where there is none."""
+        """The events after this one; waits some seconds for one if there is none."""
         async with _asking():
             found: Any = await self._redis.xread({STREAM: _written(after)}, block=int(BLOCK_SECONDS * 1_000))
         return [_event(*each) for each in found[0][1]] if found else []
 
     async def between(self, after: Id, through: Id) -> list[Event]:
-        """Those behind the one and up to the other."""
+        """The events after the first id, up to and including the second."""
         async with _asking():
             found: Any = await self._redis.xrange(STREAM, f"({_written(after)}", _written(through))
         return [_event(*each) for each in found]
 
     async def last(self) -> Id:
-        """The id of the newest that there ever was; START where there was none, or Redis has lost all."""
+        """The id of the newest event ever added; START: there was none, or Redis has lost its data."""
         async with _asking():
             if not await self._redis.exists(STREAM):
                 return START
@@ -107,17 +107,17 @@ class Events:
             return _read(found["last-generated-id"])
 
     async def applied(self, count: int) -> dict[int, Id]:
-        """Up to which event each of `count` shards has done what they ask, those of which it is known: where there
-        were more or fewer, of none, as their servers were on others, of which one may be behind.
+        """Up to which event each of `count` shards is done, where known. Unknown for all after the number of shards has
+        changed, as their guilds were on other shards then, any of which may be behind.
         """
         async with _asking():
             found: Any = await self._redis.hgetall(f"{APPLIED}{count}")
         return {int(shard_id): _read(event_id) for shard_id, event_id in found.items()}
 
     async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
-        """These shards have done it up to this event. What all `count` shards have done goes.
+        """Stores that these shards are done up to this event, and deletes events that all `count` shards have done.
 
-        Notes nothing where one of them is no longer this process', which may know nothing of what another has there.
+        Stores nothing, and raises, if one of the shards is no longer this process': another may have state there.
         """
         leases = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
         told: Any = [_written(through), self._process, *shard_ids]

@@ -1,4 +1,4 @@
-"""Has this process hold its shards: takes free ones one at a time, renews their leases, and gives them back."""
+"""Holds this process' shards: takes free ones one at a time, renews their leases, and releases them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from shards import IDENTIFY_SECONDS, Sharded, Shards
 
 log = structlog.get_logger()
 
-# Who has its share takes a shard beyond that once no other has taken any for so long, and the time that takes.
+# A process that has its share takes a further shard if that has been free for so long, plus the time that others may
+# wait for their turn to IDENTIFY.
 SPARE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0  # a redeploy ends the process before within that
 RETRY_SECONDS = 1.0
-FAREWELL_SECONDS = 2.0  # for what others would find out by themselves once leases are over
-# Who has two shards more than another gives it one, once for so long no process has come or gone, and no shard has
-# changed hands: so it does not in the middle of a deploy, or of a start anew.
+FAREWELL_SECONDS = 2.0  # for telling others what they would find out themselves once leases expire
+# A process that has two shards more than another gives one away, but only if for so long no process has come or gone
+# and no shard has changed hands: so not in the middle of a deployment or a restart.
 CALM_SECONDS = 60.0
-GIVING = "shard_given"  # what one of all processes does at a time
+GIVING = "shard_given"  # the claim that lets only one process give a shard away at a time
 
 
 class HeldError(Exception):
-    """Others have all that this process is to have. Its text is one sentence for the owner."""
+    """Other processes have all shards that this one should have. Its text is one sentence for the owner."""
 
 
 def _end_at_once() -> None:
-    os._exit(1)  # nothing that it still does may reach Discord
+    os._exit(1)  # nothing more may be sent to Discord
 
 
 class Keeper:
-    """shards: this process' own. count, wanted: SHARD_COUNT and SHARD_IDS; of none it takes its share of all.
+    """shards: this process' own. count, wanted: SHARD_COUNT and SHARD_IDS; without ids it takes its share of all.
 
-    end: called where another process has one of its shards. clock: monotonic seconds.
+    end: called if another process has one of its shards. clock: monotonic seconds.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class Keeper:
         self._members: Mapping[str, int] = {}
         self._calm_since = 0.0
         self._is_leaving = False
-        self._is_refused = False  # others have shards beside which it is to have none
+        self._is_refused = False  # others have shards in a way that forbids it to take any
         self._unreached_since: float | None = None
         self._told = self._why_untaken = ""
         self._taking: asyncio.Task[None] | None = None
 
     def expects(self, recommended: int, max_concurrency: int, bot_id: int) -> None:
-        """As Discord says: how many shards it recommends, how many of them may IDENTIFY at once, and who the bot is."""
+        """Sets what Discord says: the recommended number of shards, how many may IDENTIFY at once, and the bot's id."""
         self._leases.bot_id = bot_id
         self.cluster.max_concurrency = max_concurrency
         if not self._leases.names:
@@ -78,7 +79,7 @@ class Keeper:
 
     @asynccontextmanager
     async def renewing(self) -> AsyncIterator[None]:
-        """Renews leases meanwhile; gives back at the end what is left of them."""
+        """Renews leases meanwhile, and releases those that are left at the end."""
         renewal = asyncio.create_task(self._renew())
         try:
             yield
@@ -89,13 +90,13 @@ class Keeper:
             await self.cluster.close()
 
     async def first(self) -> None:
-        """Waits until this process has a shard. Raises HeldError where that cannot be expected."""
+        """Waits until this process has a shard. Raises HeldError if it is not going to get one."""
         for shard_id in self._leases.ids or [await self._next(patience=PATIENCE_SECONDS)]:
             self.shards.add(shard_id)
 
     @asynccontextmanager
     async def taking(self, bot: Sharded) -> AsyncIterator[None]:
-        """Meanwhile has the bot, which is about to connect its first shards, connect more of them one by one."""
+        """Meanwhile takes more shards for the bot, one by one, once it has connected its first."""
         self._taking = asyncio.create_task(self._take_more(bot))
         try:
             yield
@@ -104,29 +105,29 @@ class Keeper:
             await asyncio.gather(self._taking, return_exceptions=True)
 
     async def leave(self) -> None:
-        """This process ends: it takes none any more, and others are to have its share."""
+        """Takes no more shards, as this process ends, and leaves its share to others."""
         self._is_leaving = True
-        if self._taking:  # the connection that it may have begun is closed before any lease is given back
+        if self._taking:  # a connection that it may have begun is closed before any lease is released
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)
         async with self._briefly():
             await self._leases.leave()
 
     async def release(self, shard_id: int) -> None:
-        """Nothing of the shard is in use here any more: another process may take it."""
+        """Releases a shard that is not in use here any more, so that another process may take it."""
         async with self._briefly():
             await self._leases.release([shard_id])
             log.info("shard_released", shard=shard_id)
 
     async def give_back(self) -> None:
-        """All that it has left."""
+        """Releases all shards that are left."""
         await self.leave()
         for shard_id in self._leases.ids:
             await self.release(shard_id)
 
     @asynccontextmanager
     async def _briefly(self) -> AsyncIterator[None]:
-        """Asks Redis for what need not be: a stop does not wait for one that hangs, nor asks it again and again."""
+        """For optional requests to Redis: at a stop, a Redis that hangs is not waited for, nor asked again."""
         try:
             async with asyncio.timeout(FAREWELL_SECONDS if self._unreached_since is None else 0):
                 yield
@@ -134,7 +135,7 @@ class Keeper:
             self._not_reached(error)
 
     async def _take_more(self, bot: Sharded) -> None:
-        while not any(map(bot.is_up, self.shards.ids)):  # noqa: ASYNC110 - before that it cannot be told of more
+        while not any(map(bot.is_up, self.shards.ids)):  # noqa: ASYNC110 - before that no shard can be added
             await asyncio.sleep(RETRY_SECONDS)
         while True:
             shard_id = await self._next(bot=bot)
@@ -150,18 +151,18 @@ class Keeper:
             await asyncio.sleep(RENEW_SECONDS if await self._look() else RETRY_SECONDS)
 
     async def _give(self, bot: Sharded, seen: Seen) -> None:
-        """Leaves a shard to others where this process has too many of them, and one is not in use."""
+        """Gives a shard that is not in use to others, if this process has too many."""
         has, fewest = len(self._leases.names), min(seen.members.values(), default=0)
         is_calm = not seen.free and self._clock() - self._calm_since >= CALM_SECONDS
         if self._wanted or not is_calm or has - fewest < 2 or has <= self._all() // len(seen.members):
             return
         if not await self.cluster.claim(GIVING, math.ceil(CALM_SECONDS)):
             return
-        for shard_id in self.shards.ids[:0:-1]:  # the first stays: with it is stored what is kept of the process
+        for shard_id in self.shards.ids[:0:-1]:  # not the first: the process' own state is stored under its id
             try:
                 is_left = await bot.leave_shard(shard_id)
             except Exception:
-                # How much of it is left is not known: whoever has it next goes by what is stored.
+                # Its state in memory may be incomplete: the next process restores it from the store.
                 log.exception("shard_not_left", shard=shard_id, meaning="this process ends, and others take its shards")
                 self._end()
                 return
@@ -172,8 +173,8 @@ class Keeper:
         await self.cluster.give_up(GIVING)
 
     async def _next(self, patience: float | None = None, bot: Sharded | None = None) -> int:
-        """Takes a shard once there is one for this process. Raises HeldError after `patience` seconds, if others have
-        all that it is to have. bot: of which shards are given to others meanwhile."""
+        """Waits for a shard for this process, and takes it. Raises HeldError after `patience` seconds if others have
+        all that it should have. bot: the bot whose surplus shards are given to others meanwhile."""
         deadline = None if patience is None else self._clock() + patience
         while True:
             seen = await self._look()
@@ -210,7 +211,7 @@ class Keeper:
         return False
 
     async def _look(self) -> Seen | None:
-        """Renews what is held, and says what it found; None where Redis does not answer."""
+        """Renews the leases, and returns what Redis said; None: it does not answer."""
         count = self._all()
         try:
             is_member = not (self._is_leaving or self._is_refused or self._wanted)
@@ -225,15 +226,15 @@ class Keeper:
             log.critical("shard_lost", shards=seen.lost, meaning="another process has them: this one ends")
             self._end()
         if self._count is None and seen.count and not seen.is_anothers and not self._leases.names:
-            self.shards.count = seen.count  # as all others have it
+            self.shards.count = seen.count  # the number that all others use
         if self._all() != count:
-            return await self._look()  # or it would take shards that there are not
+            return await self._look()  # else it might take shards that do not exist
         now, self._is_refused = self._clock(), bool(self._refusal(seen)[0])
         if self._free_since.keys() - seen.free - set(self._leases.ids):
-            self._free_since = {}  # others still take theirs, one IDENTIFY behind the other
+            self._free_since = {}  # others are still taking theirs, one IDENTIFY after the other
         if seen.members != self._members or not seen.is_settled:
             self._members, self._calm_since = seen.members, now
-        free = seen.free if seen.is_settled else ()  # before that nobody can take any
+        free = seen.free if seen.is_settled else ()  # until it is settled nobody can take any
         self._free_since = {one: self._free_since.get(one, now) for one in free}
         return seen
 
@@ -252,12 +253,12 @@ class Keeper:
         has, (share, rest) = len(self._leases.names), divmod(self._all(), max(len(seen.members), 1))
         if has < share or (rest and has == share and has <= min(seen.members.values(), default=0)):
             return sorted(seen.free)
-        # Meanwhile each of the others may wait for its IDENTIFY, with a lease that it took before.
+        # Each of the others may take its next shard only after its turn to IDENTIFY.
         spare = SPARE_SECONDS + IDENTIFY_SECONDS * len(seen.members) / self.cluster.max_concurrency
         return [one for one, since in self._free_since.items() if self._clock() - since >= spare]
 
     def _refusal(self, seen: Seen) -> tuple[str, bool]:
-        """Why nothing can be taken that should be, as a sentence; and whether that is not worth waiting for."""
+        """Why no shard can be taken, as a sentence (empty: one can), and whether waiting is not going to help."""
         if seen.is_alone_taken:
             says = "REDIS_URL is in use by a process that runs alone: stop that one, or set SHARDS=auto for it, too."
             return says, True

@@ -1,7 +1,7 @@
 """The leases of shards in Redis: which process has which shard, by the clock of Redis alone.
 
-A lease is a key with the name of its process, which is gone LEASE_SECONDS after it was renewed last. Nobody takes one
-for so long after Redis has started anew or lost what it had, so that those who have shards set theirs again first.
+A lease is a key with the name of its process, which expires LEASE_SECONDS after it was last renewed. For so long after
+Redis has restarted or lost its data no lease can be taken, so that processes that have shards set theirs again first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ log = structlog.get_logger()
 
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 3.0
-SURE_SECONDS = LEASE_SECONDS - 2.0  # what is sent to Discord within that arrives before anybody else has the lease
+SURE_SECONDS = LEASE_SECONDS - 2.0  # a request sent within that reaches Discord before anybody else has the lease
 PREFIX = "parley:cluster:"
 SHARD, MEMBERS, COUNT, SINCE = f"{PREFIX}shard:", f"{PREFIX}members", f"{PREFIX}count", f"{PREFIX}since"
-ALONE = "parley:lock"  # the lease of a process that shares this Redis with nobody
-
-# is_settled: whether this Redis has run, and has had what it has, for as long as a lease lasts. repaired: the keys of
-# another type, which something else has written: nobody's, and gone once a lease would be.
+ALONE = "parley:lock"  # the lease of a process that uses this Redis alone
+# is_settled: whether this Redis has been running with its data for as long as a lease lasts. repaired: keys of another
+# type, written by something else: they count as free, and expire as a lease would.
 _NOW = """
 local repaired = {}
 local function get(key)
@@ -85,10 +84,11 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What Redis said. members: the processes that there are but for those that end, and how many shards each has.
-    free: shards that nobody has. count: of shards, as those who have any go by; None: nobody has. lost: ours that
-    others have. is_alone_taken: a process uses this Redis alone, without a lease of any shard. is_anothers: those who
-    have shards are another bot.
+    """What Redis said. members: the running processes, except those about to end, and how many shards each has.
+
+    free: shards that nobody has. count: the number of shards used by processes that have any; None: none has. lost: our
+    shards that others have. is_alone_taken: a process uses this Redis alone, without leases of shards. is_anothers: the
+    processes that have shards are another bot's.
     """
 
     is_settled: bool
@@ -102,8 +102,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What stands in Redis, for who only looks. shards: of each process that has any, which. members, count,
-    is_alone_taken: as of Seen."""
+    """The leases in Redis, to be shown. shards: those of each process that has any. members: the number of processes.
+    count, is_alone_taken: as in Seen."""
 
     shards: dict[str, list[int]]
     members: int
@@ -112,7 +112,7 @@ class Held:
 
 
 async def held(client: redis.Redis) -> Held:
-    """Who has which shards by now; changes nothing. Raises redis.RedisError."""
+    """Reads who has which shards; changes nothing. Raises redis.RedisError."""
     seconds, _ = await client.time()
     members: int = await client.zcount(MEMBERS, (seconds - LEASE_SECONDS) * 1_000, "+inf")
     counted: Any = await client.get(COUNT)
@@ -126,10 +126,10 @@ async def held(client: redis.Redis) -> Held:
 
 
 class Leases:
-    """Those that this process has. What asks Redis raises redis.RedisError.
+    """The leases that this process has. Methods that ask Redis raise redis.RedisError.
 
-    bot_id: as Discord says. names: key and process of each that is held now; replaced, never changed, so that any
-    thread may read it. processes: how many there are, those without a shard among them. clock: monotonic seconds.
+    bot_id: as Discord says. names: the process' name by the key of each lease held; replaced, never changed, so that
+    any thread may read it. processes: how many are running, with or without a shard. clock: monotonic seconds.
     """
 
     def __init__(self, client: redis.Redis, process: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -139,7 +139,7 @@ class Leases:
         self._redis = client
         self._process = process
         self._clock = clock
-        self._lock = asyncio.Lock()  # or a lease that was released could be set again by a renewal sent before
+        self._lock = asyncio.Lock()  # else a renewal sent before could set a released lease again
         self._sure_until = 0.0
         self._renewed = asyncio.Event()
 
@@ -150,19 +150,19 @@ class Leases:
 
     @property
     def are_sure(self) -> bool:
-        """Whether nobody else can have any of them by now."""
+        """Whether no other process can have any of the leases yet."""
         return not self.names or self._clock() < self._sure_until
 
     async def sure(self) -> None:
-        """Waits until they are."""
+        """Waits until they are sure."""
         while not self.are_sure:
             self._renewed.clear()
             await self._renewed.wait()
 
     async def renew(self, count: int, *, is_member: bool = True) -> Seen:
-        """Renews what is held, and sets again what Redis lost; looks at the rest of `count` shards.
+        """Renews the leases held, sets again those that Redis lost, and looks at the rest of `count` shards.
 
-        is_member: whether this process is to have its share.
+        is_member: whether this process takes its share of shards.
         """
         async with self._lock:
             now, held = self._clock(), list(self.names)
@@ -197,7 +197,7 @@ class Leases:
             )
 
     async def take(self, shard_id: int, count: int) -> bool:
-        """Whether it is this process' now; not where it is another's, or nobody may take any."""
+        """Takes a shard's lease. False if it is another process', or none may be taken now."""
         async with self._lock:
             now, key = self._clock(), f"{SHARD}{shard_id}"
             keys = [SINCE, key, COUNT, ALONE]
@@ -209,7 +209,7 @@ class Leases:
             return True
 
     async def release(self, shard_ids: Collection[int]) -> None:
-        """Lets others take these at once. Where Redis cannot be told they can once the leases are over."""
+        """Releases these shards, so that others can take them at once; if Redis cannot be reached, when they expire."""
         keys = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
         self.names = {key: name for key, name in self.names.items() if key not in keys}
         self._renewed.set()
@@ -218,11 +218,11 @@ class Leases:
                 await self._redis.eval(_RELEASE, 1, key, self._process)
 
     def _whole(self, count: int | None) -> str:
-        """What stands at COUNT while processes of this bot have shards."""
+        """The value of COUNT while processes of this bot have shards."""
         return f"{count} {self.bot_id}"
 
     async def leave(self) -> None:
-        """This process is to have no share any more."""
+        """Removes this process from those that get a share."""
         async with self._lock:
             await self._redis.zrem(MEMBERS, self._process)
 

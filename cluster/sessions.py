@@ -1,4 +1,4 @@
-"""The sessions of the gateway in Redis, which whoever has a shard next can RESUME."""
+"""Gateway sessions in Redis, so that the next process that has a shard can RESUME its session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import structlog
 from shards import Session
 
 SESSION = "parley:cluster:session:"
-KEPT_SECONDS = 300  # for how long Discord keeps one is not documented: minutes
+KEPT_SECONDS = 300  # how long Discord keeps a session is not documented: minutes
 
 log = structlog.get_logger()
 
 
 class Sessions:
-    """One of each shard. While Redis is away there are none."""
+    """Stores and loads one session for each shard. While Redis is unreachable there are none."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
