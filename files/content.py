@@ -1,4 +1,4 @@
-"""What a file holds, by its bytes and never by its name; and its text, in whichever encoding, cut where it must be."""
+"""Finds out a file's kind by its bytes, never by its name; decodes its text, in any encoding, and cuts it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import codecs
 import re
 from enum import StrEnum
 
-HEAD_BYTES = 4_096  # in which it shows what a file is
-# Longer marks first: that of UTF-32 begins with that of UTF-16.
+HEAD_BYTES = 4_096  # enough to tell a file's kind
+# Longer marks first: the mark of UTF-32 begins with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -16,10 +16,10 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 LONGEST_CHARACTER = 4  # bytes, in any of these encodings
-CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")  # what no text has
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")  # characters that no text has
 ASCII = bytes(range(0x80))
-MOSTLY = 0.7  # of the bytes, at least, are ASCII in a text of the old Western encodings
-ZEROES = 0.3  # of every second byte, at least, in UTF-16 without a mark
+MOSTLY = 0.7  # the least share of ASCII bytes in a text of the old Western encodings
+ZEROES = 0.3  # the least share of zeros among every second byte in UTF-16 without a mark
 
 
 class Kind(StrEnum):
@@ -33,8 +33,8 @@ class Kind(StrEnum):
 
 
 def kind_of(head: bytes) -> Kind:
-    """What a file is that begins so. What is none of the others may be a text."""
-    # Behind other bytes it may begin, too, but a text may be about that.
+    """The kind of a file, by its first bytes. TEXT: none of the others, so it may be text."""
+    # A PDF may begin after other bytes, but a text may also mention "%PDF-".
     if head.lstrip().startswith(b"%PDF-") or (b"%PDF-" in head[:1_024] and decoded(head, is_cut=True) is None):
         return Kind.PDF
     form = head[8:12] if head.startswith(b"RIFF") else b""
@@ -57,7 +57,7 @@ def kind_of(head: bytes) -> Kind:
 
 
 def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
-    """The text that these bytes are, or None. is_cut: there was more, so that the last character may be broken."""
+    """Decodes bytes; None: they are no text. is_cut: they are truncated, so the last character may be incomplete."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return _as(data.removeprefix(mark), encoding, is_cut=is_cut)
@@ -80,7 +80,7 @@ def _as(data: bytes, encoding: str, *, is_cut: bool) -> str | None:
 
 
 def _unmarked_utf16(data: bytes) -> str:
-    """Every second byte is zero in most texts of UTF-16, always on the same side."""
+    """The encoding of UTF-16 text without a mark, in which most second bytes are zero; empty: it is no such text."""
     head = data[:HEAD_BYTES]
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         if head[first::2].count(0) > ZEROES * len(head) / 2 and not head[1 - first :: 2].count(0):
@@ -89,7 +89,7 @@ def _unmarked_utf16(data: bytes) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """As much of a text's beginning as fits, up to the end of a line where that leaves at least half of it."""
+    """The beginning of a text that fits into so many characters; cut at a line's end if that keeps half of the room."""
     if len(text) <= room:
         return text
     at = text.rfind("\n", room // 2, room + 1)

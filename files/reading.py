@@ -1,4 +1,4 @@
-"""What the model is told of the files beside a turn's messages, which are fetched when they are answered."""
+"""Reads the files attached to a turn's messages for the model. They are fetched when the turn is answered."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MAX_AUDIO = 10_000_000  # bytes
 MAX_AUDIO_SECONDS = 600.0
 MAX_FILES = 10  # of one turn
 MAX_PICTURES = 4
-IN_MESSAGE = "image/"  # the kind of what a message shows as its picture, whichever of these it is
+IN_MESSAGE = "image/"  # the kind of a picture of MessageRecord.images, whose exact type is not recorded
 PICTURES = frozenset({IN_MESSAGE, "image/png", "image/jpeg", "image/webp", "image/gif"})
-JUST_NOW = timedelta(minutes=10)  # before they ask, what they posted may be what they ask about
+JUST_NOW = timedelta(minutes=10)  # a person's question may be about files that they posted so shortly before
 READ_SECONDS = 60.0  # for all files of a turn
-# Files of all turns that are read at once, each of which takes memory; what listens to sound can take its time.
+# How many files of all turns are read at once, as each takes memory; transcribing sound takes long.
 WORKERS, LISTENING, TEXTS = 1, 2, 4
 SIDE = 1_568  # pixels: what providers scale a picture down to, and bill
 MAX_NAME = 100
@@ -62,7 +62,7 @@ PROBLEMS = {
 
 
 class FileProblem(Exception):  # noqa: N818 - it is no fault of ours
-    """A file that is not read. Its text is the key of why in PROBLEMS."""
+    """A file is not read. Its text is a key of PROBLEMS, which says why."""
 
 
 class Sight(StrEnum):
@@ -75,7 +75,7 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as the model is shown it. data: empty where its provider fetches it from the address itself."""
+    """A picture as the model is shown it. data: empty: the model's provider fetches it from the URL itself."""
 
     url: str
     data: bytes = b""
@@ -83,12 +83,12 @@ class Picture:
 
 
 Reading = str | Picture
-"""What became of a file: words for the model, or a picture."""
+"""The result of reading a file: text for the model, or a picture."""
 
 
 class Fetch(Protocol):
     def open(self, url: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """A file's bytes as they come. Raises FileProblem."""
+        """Streams a file's bytes. Raises FileProblem."""
 
 
 class Transcribe(Protocol):
@@ -97,7 +97,7 @@ class Transcribe(Protocol):
 
 
 class FileReader:
-    """characters: of all texts of a turn. transcribe: None: it is deaf."""
+    """characters: the most that all texts of a turn may take. transcribe: None: sound cannot be read."""
 
     def __init__(self, fetch: Fetch, characters: int, transcribe: Transcribe | None = None) -> None:
         self._fetch = fetch
@@ -109,12 +109,11 @@ class FileReader:
     async def read(
         self, messages: Sequence[MessageRecord], asked: Collection[int], sight: Sight
     ) -> Mapping[str, Reading]:
-        """What became of the files of these messages, oldest first, by their keys. asked: the ids of the questions.
+        """Reads the files of these messages, and returns the results by their keys. messages: oldest first. asked: the
+        ids of the questions. sight: how the model is shown pictures.
 
-        sight: how the model is shown pictures.
-
-        The questions' own come first, then what they reply to, then what those who ask have just posted, and last the
-        pictures of others.
+        The questions' own files come first, then those of messages that they reply to, then what their authors have
+        just posted, and last the pictures of other messages.
         """
         read: dict[str, Reading] = {}
         room, pictures, deadline = self._characters, 0, asyncio.get_running_loop().time() + READ_SECONDS
@@ -139,7 +138,7 @@ class FileReader:
         is_picture, is_public = file.kind in PICTURES, file.url.startswith(PUBLIC)
         if is_picture and sight is Sight.NONE:
             raise FileProblem("blind")
-        # A picture that moves is refused; of it they get the first frame.
+        # Providers refuse animated pictures, so of a GIF the first frame is sent.
         is_still = is_picture and not file.key.lower().endswith(".gif")
         if is_still and sight is Sight.BY_ADDRESS and is_public and file.size <= MAX_FILE:
             return Picture(file.url)
@@ -185,7 +184,7 @@ class FileReader:
     async def _sound(self, file: AttachedFile, chunks: AsyncIterator[bytes], room: int) -> str:
         if self._transcribe is None:
             raise FileProblem("deaf")
-        if file.size > MAX_AUDIO or not file.seconds <= MAX_AUDIO_SECONDS:  # as they say, who may say NaN, too
+        if file.size > MAX_AUDIO or not file.seconds <= MAX_AUDIO_SECONDS:  # as stated, which may be NaN
             raise FileProblem("long")
         data = await _up_to(MAX_AUDIO + 1, chunks)
         if (length := await asyncio.to_thread(length_of, data, MAX_AUDIO_SECONDS)) is None:
@@ -200,13 +199,13 @@ class FileReader:
 
 
 def sentence(file: AttachedFile, problem: str) -> str:
-    """What the model is told of a file that is not read."""
+    """The text for the model about a file that is not read."""
     log.info("file_unread", why=problem, size=file.size)
     return f"(You cannot read the file {_name(file)}: {PROBLEMS[problem]}. Say so; do not guess what it holds.)"
 
 
 def whole_or_cut(file: AttachedFile, text: str, room: int, notes: Sequence[str] = ()) -> str:
-    """A text with what it is from, as much of it as there is room for."""
+    """The text of a file for the model, with its name, cut to so many characters."""
     shown = cut(text, room)
     notes = list(notes)
     if len(shown) < len(text):
@@ -247,7 +246,7 @@ async def _after(head: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[byt
 
 
 async def _begun(least: int, chunks: AsyncIterator[bytes]) -> bytes:
-    """The chunks until there are so many bytes."""
+    """Joins chunks until there are at least so many bytes."""
     head = b""
     async for chunk in chunks:
         head += chunk

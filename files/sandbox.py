@@ -1,4 +1,4 @@
-"""Runs worker.py, which nothing that it reads can make stop the bot or take its memory."""
+"""Runs worker.py in a process of its own, so that no file can crash the bot or use up its memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import orjson
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 30.0
-ENDING_SECONDS = 1.0  # for which one that has said all may still end
+ENDING_SECONDS = 1.0  # in which a worker that has written everything may still end by itself
 MAX_OUTPUT = 4_000_000  # bytes
-ENVIRONMENT = {"PILLOW_BLOCK_SIZE": "1m"}  # in which it takes memory: nothing else, and no key
+ENVIRONMENT = {"PILLOW_BLOCK_SIZE": "1m"}  # the step in which Pillow allocates memory; nothing else, and no key
 
 
 async def run(job: str, room: int, chunks: AsyncIterator[bytes]) -> tuple[dict[str, Any], bytes]:
-    """What the worker says of a file that comes in these chunks, and what it made of it.
+    """Returns what the worker reports about a file, and its text or picture.
 
-    job, room: as worker.py has them. Its own process takes the chunks, so that the bot holds one at a time.
+    job, room: as in worker.py. The chunks are piped to the worker, so that the bot has only one in memory at a time.
     """
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -39,12 +39,12 @@ async def run(job: str, room: int, chunks: AsyncIterator[bytes]) -> tuple[dict[s
     try:
         async with asyncio.timeout(SECONDS):
             told = await _talk(worker, chunks)
-            await worker.wait()  # to kill what has just ended by itself would be warned of
+            await worker.wait()
             return told
     except TimeoutError:
         return {"problem": "late"}, b""
     finally:
-        # To kill what has just ended by itself would take its end from asyncio, which warns of that.
+        # If a worker that has just ended is killed, asyncio misses its exit and warns of that.
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS if worker.stdout and worker.stdout.at_eof() else 0):
                 await worker.wait()
@@ -64,10 +64,10 @@ async def _talk(worker: asyncio.subprocess.Process, chunks: AsyncIterator[bytes]
     said = b""
     while chunk := await worker.stdout.read(MAX_OUTPUT):
         said += chunk[: MAX_OUTPUT + 1 - len(said)]
-    if len(said) > MAX_OUTPUT:  # half a picture is none
+    if len(said) > MAX_OUTPUT:  # a truncated picture is useless
         return {"problem": "complex"}, b""
     head, _, body = said.partition(b"\n")
     try:
         return dict(orjson.loads(head)), body
-    except (orjson.JSONDecodeError, ValueError, TypeError):  # it was ended in the middle of its work
+    except (orjson.JSONDecodeError, ValueError, TypeError):  # the worker was killed in the middle of its work
         return {"problem": "complex"}, b""

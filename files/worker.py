@@ -1,9 +1,8 @@
 """Reads a PDF or a picture in a process of its own, run by sandbox.py, and bounds its memory.
 
-Usage: worker.py pdf|picture ROOM, the file on stdin. On stdout a line of JSON, and behind it a PDF's text in UTF-8, of
-at most ROOM characters, or a picture of at most ROOM pixels a side. In the JSON is "problem" where nothing comes of it.
-
-It imports nothing of the bot's, and is given no environment.
+Usage: worker.py pdf|picture ROOM, the file on stdin. Writes to stdout a line of JSON, then a PDF's text in UTF-8, of
+about ROOM characters, or a picture of at most ROOM pixels a side. If the file cannot be read, the JSON has "problem".
+It imports nothing of the bot, and gets none of its environment.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ from io import BytesIO
 from typing import Any
 
 MEGABYTE = 1 << 20
-MEMORY = {"pdf": 28 * MEGABYTE, "picture": 46 * MEGABYTE}  # beside what the interpreter and the library take
+MEMORY = {"pdf": 28 * MEGABYTE, "picture": 46 * MEGABYTE}  # on top of what the interpreter and the library take
 CPU_SECONDS = 10
 MAX_FILE = 8_000_000  # bytes
 MAX_PAGES = 50
-MAX_DECODED = 34_000_000  # bytes, at once: a screenshot in 4K
-# Bytes that a pixel takes, of most 4; a WebP is held twice, and cannot be read in part.
+MAX_DECODED = 34_000_000  # bytes of a decoded picture: enough for a screenshot in 4K
+# Bytes of a pixel, by mode; 4 in others. A WebP is in memory twice, and cannot be read in part.
 WEIGHTS = {"1": 1, "L": 1, "P": 1, "I;16": 2}
 WEBP_WEIGHT = 8
-MAX_SIDES = 200_000_000  # pixels that a JPEG may say it has
+MAX_SIDES = 200_000_000  # pixels that a picture's header may state; a JPEG is decoded smaller
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 QUALITY = 85
-MAX_PNG = 3_500_000  # bytes: what is larger is sent as a JPEG, on white
+MAX_PNG = 3_500_000  # bytes: a larger one is sent as a JPEG, on white
 ORIENTATION = 0x0112  # as EXIF numbers it
 REDUCED_AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "CMYK")  # others have a palette, single bits, or 16 of them
-BAND = 16  # lines of a reduced picture that are made at once
+BAND = 16  # lines of a reduced picture made at once
 
 
 class Problem(Exception):  # noqa: N818 - it is what the other end is told
-    """Why nothing comes of a file, in a word of reading.py's."""
+    """Why a file cannot be read: a key of PROBLEMS in reading.py."""
 
 
 def _bound(job: str) -> None:
-    """Takes no more memory and time from now on, where the system can hold to that."""
+    """Limits this process' memory and CPU time from now on, where the system supports that."""
     if sys.platform != "linux":
         return
     import resource  # noqa: PLC0415 - not on Windows
@@ -74,7 +73,7 @@ def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
         raise Problem("encrypted") from error
     except (Problem, MemoryError, RecursionError):
         raise
-    except Exception as error:  # a library that reads what anybody may have written raises anything
+    except Exception as error:  # on arbitrary input the library may raise anything
         raise Problem("broken") from error
     if blank == len(texts):
         raise Problem("scanned" if count else "empty")
@@ -82,14 +81,14 @@ def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
 
 
 def _plain(picture: Any, mode: str) -> Any:
-    """The picture in this mode; of 16 bits, its upper ones."""
+    """Converts a picture to this mode; of 16 bits, only the upper 8 are kept."""
     if picture.mode.startswith("I"):
         picture = picture.point(lambda value: value / 256).convert("L")
     return picture if picture.mode == mode else picture.convert(mode)
 
 
 def _reduced(picture: Any, factor: int, mode: str) -> Any:
-    """The picture so many times smaller, a band at a time: a copy of the whole would take as much memory again."""
+    """Makes a picture so many times smaller, in bands: a copy of the whole would take as much memory again."""
     size = -(-picture.width // factor), -(-picture.height // factor)
     small = _plain(picture.resize(size, 0), mode)  # of the nearest pixels
     for top in range(0, picture.height, factor * BAND):
@@ -142,8 +141,8 @@ def main() -> None:
     data = sys.stdin.buffer.read(MAX_FILE + 1)
     unused = ["PIL", "fontTools"] if job == "pdf" else []
     if job == "pdf" and b"/Encrypt" not in data:
-        unused.append("cryptography")  # a third of all the memory that it takes
-    sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]  # which makes their import fail
+        unused.append("cryptography")  # a third of all the memory used
+    sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]  # makes their import fail
     try:
         if len(data) > MAX_FILE:
             raise Problem("large")
