@@ -1,1 +1,1 @@
-"""The wire to Discord: what leaves (splitting, streaming edits, nonces, cards), how messages and clicks are read."""
+"""The wire to Discord: sending (splitting, streamed edits, nonces, cards), and reading messages and clicks."""

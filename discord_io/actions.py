@@ -1,4 +1,4 @@
-"""What the agent's tools do in Discord: each time only what both the person who asked and the bot may do there."""
+"""What the agent's tools do in Discord: only what both the person who asked and the bot may do there at the time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ log = structlog.get_logger()
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CALL_SECONDS = 20.0  # the library's waits included; the model waits, and people with it
+CALL_SECONDS = 20.0  # with discord.py's waits; the model waits for it, and people with the model
 LOOK_BACK = 100  # messages among which a poll is looked for: one request
 MAX_EMOJI = 16  # characters of the longest flags and families
 
-# What is not there and what they may not see reads alike: neither tells of the other.
+# One text for a missing channel and one that they may not see, so that it does not reveal which.
 CANNOT_READ = "Not done: there is no such channel here, or the person who asks cannot read it."
 UNREAD = "I cannot read that channel."
 READ_BY_FEWER = "Not done: not everybody who can read this channel can read that one, so nothing of it is told here."
@@ -52,7 +52,7 @@ REFUSALS = {
 
 
 class Asked(Protocol):
-    """For whom something is done, and where. everybody: all who are to see what comes of it."""
+    """For whom something is done, and where. everybody: all who are going to see the result."""
 
     @property
     def guild_id(self) -> int: ...
@@ -67,7 +67,7 @@ class Asked(Protocol):
 
 
 class Poll(Protocol):
-    """What people are to vote on. multiple: whether one may choose several options."""
+    """A poll to be made. multiple: whether one may choose several options."""
 
     @property
     def question(self) -> str: ...
@@ -80,19 +80,19 @@ class Poll(Protocol):
 
 
 class _NotDoneError(Exception):
-    """Why something is not done, in a sentence."""
+    """Something is not done. Its text is a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A channel that both may read. theirs: what the person who asked may do there; ours: what the bot may."""
+    """A channel that both may read. theirs: the asking person's permissions there; ours: the bot's."""
 
     channel: Channel
     theirs: discord.Permissions
     ours: discord.Permissions
 
     def needs(self, permission: str, *, or_they: str = "") -> None:
-        """Raises _NotDoneError where one of the two lacks it. or_they: another one that serves, for the person."""
+        """Raises _NotDoneError if one of the two lacks it. or_they: another one that is enough for the person."""
         if not any(getattr(self.theirs, name) for name in (permission, or_they) if name):
             raise _NotDoneError(THEY_LACK.format(permission))
         if not getattr(self.ours, permission):
@@ -100,7 +100,7 @@ class _Place:
 
 
 def _in_words(do: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | str]]:
-    """Where it is not done, Discord refuses it or says nothing, it gives a sentence that says so."""
+    """Makes a method return a sentence for the model if it is not done, Discord refuses it, or does not answer."""
 
     @wraps(do)
     async def told(*args: P.args, **kwargs: P.kwargs) -> T | str:
@@ -125,9 +125,9 @@ def _in_words(do: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[
 
 
 class DiscordActions:
-    """The Actions of agents/tools.py. client: connected. consent: how far a message may be told.
+    """The Actions of agents/tools.py. client: connected. consent: what of a message may be shown to the model.
 
-    transcripts: what is kept of the bot's own words, of which no others are read.
+    transcripts: the bot's own stored messages; those that are not stored are not read.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class DiscordActions:
         self._clock = clock
 
     async def can_read(self, asked: Asked) -> bool:
-        """Whether the person may read the history where they asked; not where that cannot be found out."""
+        """Whether the person may read the history where they asked; False if that cannot be found out."""
         return isinstance(await _in_words(self._look)(asked, asked.channel_id), _Place)
 
     @_in_words
@@ -178,15 +178,15 @@ class DiscordActions:
     @_in_words
     async def pin(self, asked: Asked, message_id: int) -> None:
         place = await self._look(asked, asked.channel_id)
-        # Discord lets nobody pin by manage_messages alone since 2026-02-23; to allow it here it is enough.
+        # Since 2026-02-23 Discord lets nobody pin with manage_messages alone; to allow it here, that is enough.
         place.needs("pin_messages", or_they="manage_messages")
         await place.channel.get_partial_message(message_id).pin(reason=f"Allowed by the user {asked.user_id}")
 
     @_in_words
     async def poll(self, asked: Asked, poll: Poll, nonce: str) -> None:
-        """Unless this very poll of ours is open among the last messages.
+        """Posts a poll, unless the same poll of ours is open among the last messages.
 
-        Discord knows a nonce for minutes only, and whoever allowed this may do so again after a kill.
+        Discord knows a nonce for minutes only, and after a kill the poll may be allowed once more.
         """
         place = await self._look(asked, asked.channel_id)
         place.needs("send_messages_in_threads" if isinstance(place.channel, discord.Thread) else "send_messages")
@@ -203,9 +203,9 @@ class DiscordActions:
         await place.channel.send(poll=made, nonce=nonce, allowed_mentions=discord.AllowedMentions.none())
 
     async def _look(self, asked: Asked, channel_id: int) -> _Place:
-        """Raises _NotDoneError if one of the two may not read there; that is asked anew, as no members are cached.
+        """Raises _NotDoneError if one of the two may not read there. Asks Discord each time, as members are not cached.
 
-        In a direct message both may do everything, and read no other place from there.
+        In a direct message both may do everything, but cannot read any other place.
         """
         if asked.is_direct and channel_id == asked.channel_id:
             everything = discord.Permissions.all()
@@ -214,13 +214,13 @@ class DiscordActions:
         channel = await _find(guild, channel_id) if guild else None
         if guild is None or not has_rules(channel):
             raise _NotDoneError(CANNOT_READ)
-        # What one of those who are answered together may not, none of them gets.
+        # Of several people who are answered together, all need the permission.
         members = [await guild.fetch_member(user_id) for user_id in asked.everybody]
         theirs = discord.Permissions(reduce(and_, (channel.permissions_for(member).value for member in members)))
         ours = channel.permissions_for(guild.me)
         if not may_read(channel, theirs):
             raise _NotDoneError(CANNOT_READ)
-        if channel_id != asked.channel_id and not theirs.manage_threads:  # who speaks in a thread is in it
+        if channel_id != asked.channel_id and not theirs.manage_threads:  # in their own thread they are members
             for user_id in asked.everybody:
                 if not await is_in(channel, user_id):
                     raise _NotDoneError(CANNOT_READ)
@@ -230,7 +230,7 @@ class DiscordActions:
 
 
 async def _find(guild: discord.Guild, channel_id: int) -> object:
-    """A channel or thread of the guild; None where there is none. An archived thread is not known without asking."""
+    """A channel or thread of the guild; None: there is none. Archived threads are not cached, so Discord is asked."""
     if channel := guild.get_channel_or_thread(channel_id):
         return channel
     try:
@@ -240,7 +240,7 @@ async def _find(guild: discord.Guild, channel_id: int) -> object:
 
 
 def _emoji(guild: discord.Guild | None, given: str) -> discord.Emoji | str | None:
-    """One of the guild's by its markup or name, or a character for Discord to judge."""
+    """One of the guild's emojis by its markup or name, or else a character, which Discord checks; None: neither."""
     asked = discord.PartialEmoji.from_str(given.strip())
     name = asked.name.strip(":")
     emojis = guild.emojis if guild else ()

@@ -1,4 +1,4 @@
-"""Fetches attachments: from Discord's own hosts and from nowhere else, whoever gives the address."""
+"""Fetches attachments from Discord's own hosts only, wherever a URL comes from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0, sock_read=10.0)
 
 
 class Attachments:
-    """api_base: another server's in place of Discord, whose attachments are fetched as well."""
+    """api_base: the URL of another server in place of Discord, whose attachments are fetched, too; None: Discord."""
 
     def __init__(self, api_base: str | None) -> None:
         self._origin = URL(api_base).origin() if api_base else None
@@ -31,11 +31,11 @@ class Attachments:
 
     @asynccontextmanager
     async def open(self, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A file's bytes as they come. Raises FileProblem. Follows no redirect, and sends no cookie and no token."""
+        """Streams a file's bytes. Raises FileProblem. Follows no redirect, and sends no cookie and no token."""
         if not self._is_discords(url):
             raise FileProblem("elsewhere")
         if self._session is None:
-            # Not packed: what is small on the way could be large at once.
+            # Not compressed: a small response could become a huge one.
             self._session = aiohttp.ClientSession(
                 timeout=TIMEOUT,
                 cookie_jar=aiohttp.DummyCookieJar(),

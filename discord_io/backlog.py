@@ -1,4 +1,4 @@
-"""What stands in the channels that we have not been told of: where there is any, and the messages themselves."""
+"""Finds and reads messages that the bot missed."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from state.message import NOBODY
 
 log = structlog.get_logger()
 
-LIMIT = 100  # what Discord gives at once
+LIMIT = 100  # messages that Discord returns at once
 MOST_SINCE = 1_000
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.Thread)
-MOST_DIRECT = 100  # channels of direct messages: a request for each
+MOST_DIRECT = 100  # channels of direct messages: one request each
 Message = discord.Message
 UNKNOWN_CHANNEL = 10_003  # Discord's code
 
 
 class ChannelGoneError(LookupError):
-    """There is no such channel, thread or direct message any more."""
+    """The channel, thread or direct message does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A channel in which something was said. newest: the id of its last message."""
+    """A channel with new messages. newest: the id of its last message."""
 
     guild_id: int
     channel_id: int
@@ -50,7 +50,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question with its answer, as they may be kept. people: those out of whose words the answer may be."""
+    """A question with its answer, as they may be kept. people: the users whose words the answer may be based on."""
 
     place: Place
     question: MessageRecord
@@ -59,8 +59,8 @@ class Exchange:
 
 
 class Backlog:
-    """client: connected. places: what is set for them; direct: whose direct messages count. shards: which server is on
-    which.
+    """client: connected. places: the settings of places. direct: whose direct messages are answered. shards: knows
+    which guild is on which shard.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Backlog:
         return [guild for guild in self._client.guilds if self._shards.of(guild.id) == shard_id]
 
     def knows_all(self, shard_id: int) -> bool:
-        """Whether Discord has told of all servers by now: until then nothing is known of their channels."""
+        """Whether all guilds are available: until then their channels are unknown."""
         return not any(guild.unavailable for guild in self._guilds(shard_id))
 
     def news(self, shard_id: int, after: int) -> list[News]:
-        """The shard's channels and active threads whose last message is newer than this id, as GUILD_CREATE told us.
+        """The shard's channels and active threads whose last message is newer than this id, according to GUILD_CREATE.
 
         Only those whose history may be read. Makes no request.
         """
@@ -110,9 +110,9 @@ class Backlog:
         ]
 
     def is_answered(self, place: Place, author_id: int) -> bool:
-        """Whether the settings of now let the bot answer somebody there, who was let when they asked.
+        """Whether the current settings still let the bot answer this person there.
 
-        Which roles they have now is not known.
+        Which roles they have now is unknown.
         """
         if place.kind is PlaceKind.DIRECT:
             return self._direct.takes(author_id)
@@ -120,7 +120,7 @@ class Backlog:
         return held.silenced is None and author_id not in (held.settings.blocked_users or ())
 
     def renewed(self, place: Place) -> Place:
-        """The place of an unfinished question, with what is set there now."""
+        """The place of a pending question, with its current settings."""
         return self._reader.renewed(place)
 
     def may_read(self, channel_id: int) -> bool:
@@ -128,24 +128,24 @@ class Backlog:
         return not isinstance(channel, READABLE) or _may_read(channel)
 
     def direct(self, channel_ids: Sequence[int], after: int) -> list[News]:
-        """The newest 100 of these channels of direct messages, in which something may have been said after this id.
+        """The newest 100 of these channels of direct messages, any of which may have messages after this id.
 
-        Discord does not tell of them when it is connected to. Makes no request.
+        On connecting, Discord does not send their last messages' ids. Makes no request.
         """
         asked = channel_ids[-MOST_DIRECT:] if self._direct.mode != "off" else ()
         return [News(0, channel_id, after + 1) for channel_id in asked]
 
     def built(self, news: News, payloads: Sequence[Payload]) -> list[discord.Message]:
-        """A channel's messages, as the gateway told of them before the channel was known."""
+        """Builds a channel's messages from payloads that the gateway sent before the channel was known."""
         channel: Any = find_channel(self._client, news.guild_id, news.channel_id)
-        state = self._client._connection  # noqa: SLF001 - as the library builds them
+        state = self._client._connection  # noqa: SLF001 - discord.py builds them so
         return [discord.Message(state=state, channel=channel, data=data) for data in payloads]  # type: ignore[arg-type]
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
-        """By one request the first 100 messages after this id, oldest first; None where they cannot be had."""
+        """The first 100 messages after this id, oldest first, by one request; None: they cannot be read."""
         channel = find_channel(self._client, guild_id, channel_id)
         if isinstance(channel, READABLE) and not _may_read(channel):
-            return None  # Discord would say that there are none
+            return None  # Discord would return an empty list
         try:
             return await read_messages(channel, limit=LIMIT, after=discord.Object(after))
         except FAILURES as error:
@@ -153,7 +153,7 @@ class Backlog:
             return None
 
     async def all_since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
-        """As since(), up to the newest, or the first 1,000: by one request for each 100."""
+        """As since(), but all messages, or the first 1,000: one request for each 100."""
         found: list[discord.Message] = []
         while (page := await self.since(guild_id, channel_id, found[-1].id if found else after)) is not None:
             found += page
@@ -162,9 +162,9 @@ class Backlog:
         return None
 
     async def newest(self, guild_id: int, channel_id: int) -> list[discord.Message] | None:
-        """By one request the last 100 messages, oldest first; None where they cannot be had. Raises ChannelGoneError.
+        """The last 100 messages, oldest first, by one request; None: they cannot be read. Raises ChannelGoneError.
 
-        Of an archived thread it is not known whether its history may be read; where not, there are none.
+        Whether an archived thread's history may be read is unknown; if not, Discord returns no messages.
         """
         channel = find_channel(self._client, guild_id, channel_id)
         is_known = isinstance(channel, READABLE)
@@ -180,7 +180,7 @@ class Backlog:
         return messages if messages or is_known else None
 
     def lacks(self, shard_id: int, thread_id: int, channel_id: int) -> bool:
-        """Whether a channel that is known on the shard has no such active thread."""
+        """Whether the channel is known, is on this shard, and has no such active thread."""
         channel = self._client.get_channel(channel_id)
         if not isinstance(channel, discord.TextChannel) or not self.is_on(shard_id, channel.guild.id):
             return False
@@ -192,13 +192,14 @@ class Backlog:
         return [thread.id for thread in channel.threads] if isinstance(channel, discord.TextChannel) else []
 
     def answer(self, messages: Sequence[discord.Message], reply_to: int, later: Collection[int]) -> list[Posted]:
-        """What of these messages, oldest first, is our answer to one, the first part first.
+        """Finds our answer to a message among these messages, which are oldest first. Returns its parts in order.
 
-        later: the ids that were noted of the answer's parts, by which one is found that could not be posted as a reply.
-        Only a first part is a reply, and a channel gets one answer at a time: what is none, up to our next reply,
-        belongs to it.
+        later: the recorded ids of the answer's parts, to find one that could not be posted as a reply.
+
+        Only the first part is a reply, and a channel gets one answer at a time: our messages that are no reply belong
+        to it, up to our next reply.
         """
-        # What a tool did is no part of it: a poll, and Discord's own word on a pin, which replies as well.
+        # A tool's messages are no part of it: polls, and Discord's system message about a pin, which is a reply, too.
         me = bot_of(self._client)[1]
         ours = [m for m in messages if m.author.id == me and m.type in SAID_BY_PEOPLE and m.poll is None]
         first = next((m for m in ours if m.reference and m.reference.message_id == reply_to), None)
@@ -209,24 +210,24 @@ class Backlog:
         return [posted(m) for m in (first, *behind)]
 
     def replied_to(self, messages: Sequence[discord.Message]) -> set[int]:
-        """The messages to which one of these, by us, replies."""
+        """The ids of the messages that the bot's messages among these reply to."""
         ours = (m.reference for m in messages if m.author.id == bot_of(self._client)[1])
         return {reference.message_id for reference in ours if reference and reference.message_id}
 
     async def around(self, news: News, messages: Sequence[discord.Message]) -> list[discord.Message]:
-        """These messages with the newest there, which answers to them may be among, or out of. Makes one request."""
+        """These messages and the newest of the channel, which may hold answers to them, or context. One request."""
         newest = await self.newest(news.guild_id, news.channel_id) or ()
         return [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
 
     def exchange(
         self, messages: Sequence[discord.Message], asked: discord.Message, known: Collection[int]
     ) -> Exchange | None:
-        """One of these messages that we answered, with our answer, as far as both may be kept by now; None: not at all.
+        """A message that we answered, with our answer, as far as both may still be kept; None: the question may not.
 
-        known: the ids of what is no part of the answer.
+        messages: where to look for the answer. known: the ids of messages that are no part of it.
         """
         place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
-        # What is quoted of our own words may be out of the words of somebody who was forgotten.
+        # A quote of the bot may be based on the words of somebody who was forgotten.
         read = without_lost_quote(self._reader.record(asked), me, {})
         question = self._consent.tellable(place.channel_id, read) if self._reader.hears(asked) else None
         if question is None or not self.is_answered(place, question.author_id):
@@ -261,5 +262,5 @@ def _may_read(channel: Known) -> bool:
 
 
 def id_at(moment: datetime) -> int:
-    """The least id that a message of this moment can have."""
+    """The lowest id that a message of this time can have."""
     return discord.utils.time_snowflake(moment)

@@ -1,4 +1,4 @@
-"""A prompt as it stands on screen, and what somebody does there: cards out, clicks in."""
+"""Cards, which show prompts in Discord, and clicks on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from state.prompts import AwaitingType
 
-# Discord: so many in one select menu. Beyond that a selection is typed.
+# Discord: the options of one select menu. With more, the answer has to be typed.
 MAX_CHOICES = 25
 
 
@@ -15,8 +15,8 @@ MAX_CHOICES = 25
 class Card:
     """The buttons or the menu of one prompt. prompt_id: up to 40 ASCII characters. labels: the options as shown.
 
-    awaiting_type: None for the button by which a conversation goes on in a thread, which is no prompt's. numbered:
-    whether they are shown with their numbers, by which they can be typed as well.
+    awaiting_type: None: the button that moves a conversation to a thread, which belongs to no prompt. numbered: whether
+    the options are shown with their numbers, which can also be typed.
     """
 
     prompt_id: str
@@ -29,7 +29,7 @@ THREAD_CARD = Card("", None)
 
 
 class Press(StrEnum):
-    """What a button does that stands for no option."""
+    """A button that is not an option."""
 
     YES = "yes"
     NO = "no"
@@ -39,14 +39,14 @@ class Press(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """An option, by its index from 0. Whether the prompt has so many is for its record to say."""
+    """A chosen option, by its index from 0. Whether the prompt has such an option is not checked here."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written into the form; it may be empty."""
+    """The text entered in the form; may be empty."""
 
     text: str
 
@@ -62,7 +62,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class OfferClick:
-    """Which of the quick replies below an offer a user clicked; whether there is such a one is for the offer to say."""
+    """A click on a quick reply of an offer. Whether there is such a reply is not checked here."""
 
     offer_id: str
     user_id: int

@@ -1,4 +1,4 @@
-"""What was said in a channel before a message: the context of an answer where no conversation is known yet."""
+"""The messages before a message in its channel: the context of an answer if there is no conversation yet."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ log = structlog.get_logger()
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=1)
-QUOTED_SECONDS = 0.25  # other messages wait behind it
-# discord.py lets a RuntimeError through where it is being closed.
+QUOTED_SECONDS = 0.25  # other messages wait for it
+# discord.py raises RuntimeError while it is being closed.
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
 
 class Transcripts(Protocol):
-    """What is kept of what was said."""
+    """The stored messages."""
 
     async def kept(self, channel_id: int, message_ids: Collection[int]) -> Mapping[int, MessageRecord]:
-        """Those of these messages that are kept, by their ids. Raises OSError where that cannot be found out."""
+        """Those of these messages that are stored, by their ids. Raises OSError where the store cannot be read."""
         ...
 
 
 class ChannelHistory:
-    """What was said in a channel shortly before a message, from the cache or, where that is thin, from Discord.
+    """The messages shortly before a message in its channel, from the cache or, if that has too few, from Discord.
 
-    Of the bot's own that is what it keeps of it: from Discord it would not know whose words it may quote, who may want
-    to be forgotten by now.
+    The bot's own messages are only taken from the transcript: from Discord it would not know whose words they may
+    quote, and whether these people were forgotten since.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ChannelHistory:
         self._transcripts = transcripts
 
     async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> list[MessageRecord]:
-        """The messages of people and bots, its own among them, oldest first, as far as they may be told."""
+        """The messages of people and bots, including its own, oldest first, as far as the model may be shown them."""
         me = bot_of(self._client)[1]
         earlier = [m for m in self._client.cached_messages if m.channel.id == channel_id and m.id < asked.message_id]
         earlier = earlier[-HISTORY_MESSAGES:]
@@ -59,7 +59,7 @@ class ChannelHistory:
             channel, before = find_channel(self._client, guild_id, channel_id), discord.Object(asked.message_id)
             try:
                 earlier = await read_messages(channel, limit=HISTORY_MESSAGES, before=before)
-            except FAILURES as error:  # what the cache has is told all the same
+            except FAILURES as error:  # those in the cache are used all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
         starter = await self._starter(channel_id, earlier)
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE and m.id != channel_id]
@@ -69,7 +69,7 @@ class ChannelHistory:
         own |= {r.reply_to_id for r in read.values() if r.reply_to_id is not None and r.reply_to_author_id == me}
         try:
             kept = await self._transcripts.kept(channel_id, own) if own else {}
-        except OSError as error:  # without its answers, what was asked before would look as if nobody had answered
+        except OSError as error:  # without the bot's answers, earlier questions would look unanswered
             log.info("transcript_unread", channel=channel_id, detail=str(error))
             kept, earlier = {}, [m for m in earlier if m.id > last]
         said = (without_lost_quote(read[m.id], me, kept) if m.id in read else kept.get(m.id) for m in earlier)
@@ -77,23 +77,22 @@ class ChannelHistory:
         return [record for record in (starter, *records) if record]
 
     async def _starter(self, channel_id: int, earlier: Sequence[discord.Message]) -> MessageRecord | None:
-        """What a thread was begun at, which has its id; None where that was a message of the bot's own, or nothing.
+        """The message from which a thread was started, which has the thread's id; None: none, or the bot's own.
 
-        It comes with Discord's own word on it, the thread's first message, or is asked for, in a thread too long to
-        read that.
+        It is in the thread's first message, a system message, or is fetched if the thread is too long to have that.
         """
         thread = self._client.get_channel(channel_id)
         if not isinstance(thread, discord.Thread):
             return None
         references = (m.reference for m in earlier if m.type is discord.MessageType.thread_starter_message)
-        found = next((m for m in earlier if m.id == thread.id), None)  # what opens a post stands in it
+        found = next((m for m in earlier if m.id == thread.id), None)  # a post contains its first message itself
         found = found or next((r.resolved for r in references if r and isinstance(r.resolved, discord.Message)), None)
         where = channel_id if isinstance(thread.parent, discord.ForumChannel) else thread.parent_id
         if found is None and len(earlier) >= HISTORY_MESSAGES:
             channel = find_channel(self._client, thread.guild.id, where)
             try:
                 found = thread.starter_message or await channel.fetch_message(thread.id)
-            except FAILURES as error:  # it was begun at no message
+            except FAILURES as error:  # it was not started from a message
                 log.info("history_failed", channel=channel_id, detail=str(error))
         if found is None or not is_persons(found):
             return None
@@ -101,7 +100,7 @@ class ChannelHistory:
         return self._consent.tellable(where, read)
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
-        """A message of the bot's own that somebody replies to, as far as it may be told."""
+        """A message of the bot's own that somebody replies to, as far as the model may be shown it."""
         try:
             async with asyncio.timeout(QUOTED_SECONDS):
                 kept = (await kept_of(self._transcripts, channel_id, [message_id])).get(message_id)
@@ -111,7 +110,7 @@ class ChannelHistory:
 
 
 def without_lost_quote(record: MessageRecord, me: int, kept: Mapping[int, MessageRecord]) -> MessageRecord:
-    """Without a quote of the bot's own words, unless it keeps them; with those whose words these may have."""
+    """The record without a quote of the bot that is not stored; with a stored one, its drew_on is set."""
     if record.reply_to_author_id != me or record.reply_to_id is None:
         return record
     quoted = kept.get(record.reply_to_id)
@@ -119,7 +118,7 @@ def without_lost_quote(record: MessageRecord, me: int, kept: Mapping[int, Messag
 
 
 async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int]) -> Mapping[int, MessageRecord]:
-    """Of these messages of the bot's own those that it keeps, by their ids; none where that cannot be found out."""
+    """Those of these messages of the bot's own that are stored, by their ids; none if the store cannot be read."""
     try:
         return await transcripts.kept(channel_id, own) if own else {}
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The way into one channel, as who posts there needs it, and what can go wrong on it."""
+"""The interface for posting to one channel, and its errors."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class Problem(StrEnum):
 
     FORBIDDEN = "forbidden"
     BLOCKED = "blocked"
-    """The person takes no direct messages from the bot."""
+    """The person accepts no direct messages from the bot."""
     REJECTED = "rejected"
     GONE = "gone"
     LOCKED = "locked"
-    """It is a thread in which nobody may write any more."""
+    """The thread is locked, so nobody may write in it."""
     UNREACHABLE = "unreachable"
     ELSEWHERE = "elsewhere"
-    """Another process with our token answers it."""
+    """Another process with our token answers the question."""
     UNKNOWN = "unknown"
-    """It may stand already, and there is no way to know."""
+    """It may be posted already, and that cannot be found out."""
     TAKEN_BACK = "taken_back"
-    """Its question was edited before anything of it stood, or called off before all did."""
+    """The question was edited before anything of the answer was posted, or called off before all was."""
 
 
 class PostError(Exception):
-    """Discord did not take what was sent. retry_after: for how many seconds not to ask again; 0: unknown."""
+    """Discord did not accept a message. retry_after: seconds to wait before the next try; 0: unknown."""
 
     def __init__(self, problem: Problem, detail: str, retry_after: float = 0.0) -> None:
         super().__init__(detail)
@@ -42,9 +42,9 @@ class PostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message of ours as it stands in the channel. content: its text as Discord tells it; empty where it does not.
+    """A message of ours in the channel. content: its text as Discord returned it; empty: Discord did not.
 
-    files: the names of those attached to it.
+    files: the names of its attachments.
     """
 
     message_id: int
@@ -54,7 +54,8 @@ class Posted:
 
 
 class Wire(Protocol):
-    """The way into one channel. All but typing and react raise PostError. attaches: whether it may post files."""
+    """Posts to one channel. All methods but keep_typing and react raise PostError. attaches: whether files may be
+    posted."""
 
     @property
     def attaches(self) -> bool: ...
@@ -62,22 +63,22 @@ class Wire(Protocol):
     async def send(
         self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None, files: Sequence[MadeFile] = ()
     ) -> Posted:
-        """Posts a message; gives the one that stands already, as it does, where the nonce was used minutes ago."""
+        """Posts a message. If the nonce was used in the last minutes, returns the message that has it, unchanged."""
 
     async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
-        """The first message of ours after this id that replies to that one, or to none and has one of these texts.
+        """The first of our messages after this id that replies to reply_to, or to none and has one of these texts.
 
-        None where there is none. Problem.FORBIDDEN where the history may not be read and it cannot be known otherwise
-        either; Problem.UNKNOWN where there is too much of it.
+        None: there is none. Raises Problem.FORBIDDEN if the history may not be read, and the gateway does not tell
+        either; Problem.UNKNOWN if there are too many messages to search.
         """
 
     async def edit(
         self, message_id: int, text: str, card: Card | None = None, files: Sequence[MadeFile] | None = None
     ) -> None:
-        """Changes a message. files: what is attached to it from then on; None: what was."""
+        """Changes a message. files: its attachments from then on; None: unchanged."""
 
     async def settle(self, message_id: int, text: str) -> None:
-        """The message of a card becomes its final text; the card goes."""
+        """Replaces a card's message by its final text, and removes the card."""
 
     async def delete(self, message_id: int) -> None: ...
 

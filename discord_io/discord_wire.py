@@ -26,21 +26,21 @@ log = structlog.get_logger()
 TYPING_INTERVAL_SECONDS = 8.0
 # Nobody but the replied-to person is ever pinged, whatever the text says.
 PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
-# What discord.py raises when a server's answer is not what it takes it for.
+# What discord.py raises when a server's answer has an unexpected form.
 UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
-# What a request raises that fails, or, the RuntimeError, that is made while the library is being closed.
+# What a failed request raises; RuntimeError: one made while discord.py is being closed.
 FAILED = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
-# Nothing takes longer: the library's own tries included, and the waits between them.
+# The most that a call may take, with discord.py's own tries and the waits between them.
 CALL_SECONDS = 120.0
-# Nor does Discord to answer one request.
+# The most that Discord may take to answer one request.
 REQUEST_SECONDS = 15.0
-LOOK_BACK = 100  # messages among which one is looked for with one request
-MAX_LOOKS = 10  # requests for one, in a channel where much was said since
+LOOK_BACK = 100  # messages that one request returns when looking for one
+MAX_LOOKS = 10  # requests to look for one, in a channel with many messages since
 TOO_MANY = 429
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 THREAD_IS_ARCHIVED, THREAD_IS_LOCKED = 50083, 160005
-# Discord: this person takes no direct messages, or none of the bot's.
+# Discord: this person accepts no direct messages, or none from the bot.
 BLOCKED = 50007
 
 
@@ -51,19 +51,19 @@ Channel = Known | discord.PartialMessageable
 
 
 class OwnPosts(Protocol):
-    """What the gateway tells of our own messages."""
+    """Observes our own messages on the gateway."""
 
     def sends(self, nonce: str) -> None:
-        """A message is about to be posted with this nonce."""
+        """Called before a message is posted with this nonce."""
 
     def hears_all_since(self, message_id: int, guild_id: int) -> bool | None:
-        """Whether all in a guild that came after this message was heard of; None: not yet, as it is not connected."""
+        """Whether all of a guild's messages after this one were received; None: its shard is disconnected now."""
 
 
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
-    """The channel as the cache knows it, or else as much as its id allows. Makes no request.
+    """The channel from the cache, or else a partial one by its id. Makes no request.
 
-    guild_id: 0 for a direct message.
+    guild_id: 0: a direct message.
     """
     channel = client.get_channel(channel_id)
     if isinstance(channel, Known):
@@ -74,14 +74,14 @@ def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Chan
 
 
 async def read_messages(channel: Channel, **how: Any) -> list[discord.Message]:
-    """Messages of a channel, oldest first, in whatever order its server gives them. how: as for its history()."""
+    """Reads a channel's messages, and sorts them oldest first. how: the arguments of history()."""
     return sorted([m async for m in channel.history(**how)], key=lambda message: message.id)
 
 
 def request_timeouts() -> aiohttp.TraceConfig:
-    """For discord.Client's http_trace: ends a request of a wire's that is not answered within REQUEST_SECONDS.
+    """For discord.Client's http_trace: ends a wire's request that is not answered within REQUEST_SECONDS.
 
-    The library's waits for a rate limit, which can be longer, are no part of a request.
+    discord.py's waits for rate limits, which can be longer, do not count.
     """
 
     async def started(*_: object) -> None:
@@ -101,9 +101,9 @@ def request_timeouts() -> aiohttp.TraceConfig:
 
 
 class DiscordWire:
-    """The way into one channel, for one answer. outcomes: told which question each message of the answer is for.
+    """Posts one answer to one channel. outcomes: told which question each message of the answer is for.
 
-    own_posts: told of the nonces that are sent.
+    own_posts: told of each nonce before it is sent.
     """
 
     def __init__(
@@ -133,17 +133,17 @@ class DiscordWire:
     async def send(
         self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None, files: Sequence[MadeFile] = ()
     ) -> Posted:
-        """Posts a message, as a reply and with its card where Discord takes them, or else without.
+        """Posts a message, as a reply and with its card if Discord accepts them, else without.
 
-        It refuses a reply to a deleted question, or one where the history may not be read.
+        Discord refuses a reply to a deleted message, or where the bot may not read the history.
         """
         self._notes(nonce)
         ways = list(dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)]))
         async with _problems():
             for way in ways:
                 answered, shown = way
-                # For a preview Discord would open whatever address somebody's words had the model write, with what it
-                # was told in it, before anybody clicks.
+                # No previews: Discord would open any URL that somebody made the model write, perhaps with private text
+                # in it, before anybody clicks.
                 more: dict[str, Any] = {"suppress_embeds": True}
                 if shown is not None:
                     more["view"] = view_of(shown)
@@ -167,13 +167,13 @@ class DiscordWire:
         return self._take(message, reply_to)
 
     async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
-        """The first message of ours after this id that replies to that one, or to none and has one of these texts.
+        """The first of our messages after this id that replies to reply_to, or to none and has one of these texts.
 
-        Where the history may not be read, by what the gateway told. See Wire.find for what it raises.
+        If the history may not be read, searches the messages received by the gateway. Raises as Wire.find does.
         """
         channel = self._channel
         allowed = channel.permissions_for(channel.guild.me) if isinstance(channel, discord.abc.GuildChannel) else None
-        if allowed and not allowed.read_message_history:  # Discord would say that there is none
+        if allowed and not allowed.read_message_history:  # Discord would return an empty list
             heard = [message for message in self._client.cached_messages if message.channel.id == self._channel_id]
             if found := self._first((m for m in heard if m.id > after), texts, reply_to):
                 return found
@@ -214,7 +214,7 @@ class DiscordWire:
         return None
 
     def _take(self, message: discord.Message, reply_to: int | None) -> Posted:
-        """Notes a message of the answer."""
+        """Records a message of the answer."""
         self._sent[message.id] = message
         self._question = reply_to or self._question  # only the first part of an answer is a reply
         if self._outcomes is not None and self._question:
@@ -222,7 +222,7 @@ class DiscordWire:
         return posted(message)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
-        """Posts an offer with its quick replies. Nobody is notified, nor pinged."""
+        """Posts an offer with its quick replies. Notifies and pings nobody."""
         self._notes(nonce)
         async with _problems():
             message = await self._channel.send(
@@ -235,7 +235,7 @@ class DiscordWire:
             return Posted(message.id, message.created_at, message.content)
 
     async def find_offer(self, offer_id: str, after: int) -> Posted | None:
-        """What stands of an offer among the 100 messages after this id; None where there is none."""
+        """The message of an offer, among the 100 messages after this id; None: it is not there."""
         async with _problems():
             for message in await read_messages(self._channel, limit=LOOK_BACK, after=discord.Object(after)):
                 if is_offer(message, offer_id):
@@ -243,7 +243,7 @@ class DiscordWire:
         return None
 
     async def words_of(self, message_id: int) -> str | None:
-        """A message's content; None where it is gone."""
+        """A message's content; None: it was deleted."""
         async with _problems():
             try:
                 return (await self._channel.fetch_message(message_id)).content
@@ -260,7 +260,7 @@ class DiscordWire:
     async def edit(
         self, message_id: int, text: str, card: Card | None = None, files: Sequence[MadeFile] | None = None
     ) -> None:
-        """Changes a message's text, and gives it the card where Discord takes that. files: None: those that it has."""
+        """Changes a message's text, and adds the card if Discord accepts it. files: None: unchanged."""
         async with _problems():
             if card is not None:
                 try:
@@ -273,17 +273,17 @@ class DiscordWire:
             await self._edit(message_id, files, content=text)
 
     async def settle(self, message_id: int, text: str) -> None:
-        """The message of a card becomes its final text; the card goes."""
+        """Replaces a card's message by its final text, and removes the card."""
         async with _problems():
             await self._edit(message_id, content=text, view=None)
 
     async def _edit(self, message_id: int, files: Sequence[MadeFile] | None = None, **changes: Any) -> None:
-        """Also in a thread that was archived since, which what is posted opens again, but no edit does."""
+        """Edits a message, also in a thread that was archived meanwhile: opens that, as posting would do by itself."""
         message = self._message(message_id)
-        if isinstance(message, discord.Message):  # which would have previews made that were to be none
+        if isinstance(message, discord.Message):  # else the edit would bring back previews
             changes["suppress"] = True
 
-        def uploads() -> dict[str, Any]:  # each can be sent once
+        def uploads() -> dict[str, Any]:  # a discord.File can be sent only once
             return {} if files is None else {"attachments": _uploads(files)}
 
         try:
@@ -302,26 +302,26 @@ class DiscordWire:
                 await self._message(message_id).delete()
 
     async def react(self, message_id: int, emoji: str) -> None:
-        """A reaction is the least of our ways to say something: where it is not allowed, it is left out."""
+        """Adds a reaction; where that fails, it is left out, as nothing depends on it."""
         try:
             await self._message(message_id).add_reaction(emoji)
         except FAILED as error:
             log.info("reaction_failed", message=message_id, error=str(error))
 
     async def keep_typing(self) -> None:
-        """Shows the bot typing until cancelled; gives up quietly where that fails."""
+        """Shows the bot as typing until cancelled; gives up quietly if that fails."""
         while True:
             try:
                 await self._channel.typing()
             except FAILED as error:
-                if getattr(error, "code", 0) != BLOCKED:  # which is said of the answer
+                if getattr(error, "code", 0) != BLOCKED:  # logged when the answer is posted
                     log.info("typing_failed", channel=self._channel_id, error=str(error))
                 return
             await asyncio.sleep(TYPING_INTERVAL_SECONDS)
 
 
 class Wires:
-    """Who the bot is, and ways into channels."""
+    """Opens wires to channels, and knows who the bot is."""
 
     def __init__(self, client: discord.Client, outcomes: Outcomes, own_posts: OwnPosts) -> None:
         self._client = client
@@ -329,7 +329,7 @@ class Wires:
         self._own_posts = own_posts
 
     def bot(self) -> tuple[str, int]:
-        """Its name and id."""
+        """The bot's name and id."""
         return bot_of(self._client)
 
     def open(self, guild_id: int, channel_id: int) -> DiscordWire:
@@ -338,7 +338,7 @@ class Wires:
 
 @asynccontextmanager
 async def _problems() -> AsyncIterator[None]:
-    """Turns the ways in which Discord can refuse, or say nothing, into PostError."""
+    """Turns every error of a request into PostError."""
     try:
         async with asyncio.timeout(CALL_SECONDS) as timeout:
             reset = _timeout.set((timeout, asyncio.get_running_loop().time() + CALL_SECONDS))
@@ -353,7 +353,7 @@ async def _problems() -> AsyncIterator[None]:
     except discord.DiscordServerError as error:
         raise PostError(Problem.UNREACHABLE, str(error)) from error
     except discord.HTTPException as error:
-        if error.status == TOO_MANY:  # not now, whoever says so: Discord, or a proxy in front of it
+        if error.status == TOO_MANY:  # from Discord, or from a proxy in front of it
             raise PostError(Problem.UNREACHABLE, str(error), _retry_after(error)) from error
         is_locked = error.code in (THREAD_IS_ARCHIVED, THREAD_IS_LOCKED)
         raise PostError(Problem.LOCKED if is_locked else Problem.REJECTED, str(error)) from error
@@ -366,17 +366,17 @@ async def _problems() -> AsyncIterator[None]:
 
 
 def posted(message: discord.Message) -> Posted:
-    """A message of an answer as it stands."""
+    """A message of an answer, as Discord returned it."""
     return Posted(message.id, message.created_at, message.content, tuple(a.filename for a in message.attachments))
 
 
 def _uploads(files: Sequence[MadeFile]) -> list[discord.File]:
-    """New ones each time: to be sent uses them up."""
+    """New discord.File objects, as sending uses them up."""
     return [discord.File(BytesIO(file.data), file.name) for file in files]
 
 
 def _retry_after(error: discord.HTTPException) -> float:
-    """The seconds that a 429 names; 0 where it names none."""
+    """The seconds in a 429's Retry-After; 0: it has none."""
     try:
         return max(0.0, float(error.response.headers.get("Retry-After", 0)))
     except ValueError:  # a date, as HTTP allows

@@ -1,4 +1,4 @@
-"""Where messages come in: each once, and only what may concern the bot goes on."""
+"""Receives messages: passes each on once, and only those that may concern the bot."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from incoming import Incoming
 from state.message import requoted, sources_of
 
 SEEN_IDS = 4_000
-IN_A_ROUND = 8  # of the event loop: many that come at once do not hold it up together
+IN_A_ROUND = 8  # messages in one step of the event loop, so that many at once do not block it
 
 
 class Listener(Protocol):
     """Offers, where they are on."""
 
     def follows(self, channel_id: int, guild_id: int, parent_id: int = 0, *, is_on: bool) -> bool:
-        """Whether all that people say there is to be handled, and not only what may be said to the bot.
+        """Whether all messages there are to be handled, not only those that may be for the bot.
 
-        is_on: whether offers are on there. parent_id: of a thread, its channel.
+        is_on: whether offers are on there. parent_id: a thread's channel; 0: none.
         """
 
 
 class Records(Protocol):
-    """Where decisions are noted."""
+    """Records decisions."""
 
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
-        """A message outside any conversation that triggers nothing."""
+        """Records a message outside any conversation that triggers nothing."""
 
 
 class Handler(Protocol):
-    """What becomes of messages."""
+    """Handles messages."""
 
     async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> bool:
-        """Returns whether that is all; else it is left to whoever has the shard next."""
+        """Returns True once the message is handled; False: it is left to the next process that has the shard."""
 
 
 class History(Protocol):
-    """What is kept of the bot's own words."""
+    """The bot's own stored messages."""
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
 
@@ -72,10 +72,10 @@ class Inbox:
         self._in_turn = asyncio.Lock()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
-        """Has a message handled, once. hears_out: with what else its author says in one go.
+        """Passes a message on to the handler, once. hears_out: the handler waits for its author's further messages.
 
-        Nearly every message of every channel ends here: outside any conversation, and not said to the bot. What other
-        bots post counts within a conversation only.
+        Nearly every message of every channel ends here: it is outside any conversation, and not for the bot. Other
+        bots' messages count only within a conversation.
         """
         channel_id = message.channel.id
         is_heard = self._reader.hears(message) or (
@@ -119,11 +119,11 @@ class Inbox:
         return self._listener.follows(channel.id, guild_id, parent_id, is_on=self._reader.has_offers(channel))
 
     def is_over(self, message_id: int) -> bool:
-        """Whether a message was taken, or was deleted meanwhile."""
+        """Whether a message was handled, or was deleted before."""
         return message_id in self._seen
 
     def skip(self, message_ids: Iterable[int]) -> None:
-        """These are not taken any more."""
+        """Ignores these messages from now on."""
         for message_id in message_ids:
             self._seen[message_id] = None
         while len(self._seen) > SEEN_IDS:

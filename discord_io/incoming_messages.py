@@ -1,4 +1,4 @@
-"""The one place that reads a discord.Message: which ones count, and what an Incoming and a MessageRecord say of one."""
+"""The one place that reads a discord.Message: decides which ones count, and makes Incomings and MessageRecords."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
 SAID_BY_BOTS = SAID_BY_PEOPLE | {discord.MessageType.chat_input_command, discord.MessageType.context_menu_command}
-# What a message that says so changes of the number of people in a thread.
+# By how much a system message changes the number of members of a thread.
 STEPS = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}
 MAX_SECONDS = 1e9
 MAX_IMAGES = 4
 MAX_IMAGE_BYTES = 8_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
-MAX_BOT_CHARACTERS = 4_000  # of what another bot posted beside its text, which most post nothing but
+MAX_BOT_CHARACTERS = 4_000  # of another bot's embeds and the like, which are all that most bots post
 MAX_NAME_CHARACTERS = 40
-AN_ID = timedelta(milliseconds=1)  # of two moments within that, ids do not tell which came first
-MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # and what turns the direction of all that stands behind it
+AN_ID = timedelta(milliseconds=1)  # the resolution of ids: within it, they do not tell which message came first
+MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # with the characters that change the direction of text
 KINDS: dict[object, PlaceKind] = {
     discord.ChannelType.voice: PlaceKind.VOICE,
     discord.ChannelType.stage_voice: PlaceKind.STAGE,
@@ -52,8 +52,8 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 
 class MessageReader:
-    """Reads messages and clicks. places: what is set for them; consent: whose titles are told; name_calls: whether the
-    bot may be called by its names."""
+    """Reads messages and clicks. places: the settings of places; consent: decides whose titles may be shown to the
+    model; name_calls: whether the bot can be called by its names."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class MessageReader:
         return self._places.has_offers(channel)
 
     def hears(self, message: discord.Message) -> bool:
-        """Whether a person said it where the bot can be: in a channel, a thread or a direct message."""
+        """Whether a person posted it in a channel, a thread or a direct message."""
         return is_persons(message) and _is_place(message.channel)
 
     def may_concern_us(self, message: discord.Message) -> bool:
         """Whether a message may mention the bot, call it by name or reply to it, or nobody else is there.
 
-        Without that no conversation begins, and no more is read.
+        If not, it starts no conversation, and is not read any further.
         """
         channel = message.channel
         if is_direct(channel):
@@ -102,19 +102,19 @@ class MessageReader:
         return is_other_bots(message, bot_of(self._client)[1]) and _is_place(message.channel)
 
     def own_quoted(self, message: discord.Message) -> int | None:
-        """The id of the message of the bot's own that it replies to."""
+        """The id of the bot's message that it replies to; None: it replies to none."""
         replied_to = message.reference.resolved if message.reference else None
         is_own = isinstance(replied_to, discord.Message) and replied_to.author == self._client.user
         return replied_to_id(message) if is_own else None
 
     def count(self, message: discord.Message) -> None:
-        """Counts whom somebody adds to a thread or removes from it, of which Discord tells the bot in no other way."""
+        """Counts people who are added to a thread or removed: Discord tells the bot only by this system message."""
         step = STEPS.get(message.type)
         if step and isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
             message.channel.member_count += step
 
     def counted(self, updated: discord.RawThreadUpdateEvent) -> None:
-        """Takes over how many are in a thread that was changed, which the library does not."""
+        """Updates a changed thread's member count, which discord.py does not."""
         if updated.thread and isinstance(count := updated.data.get("member_count"), int):
             updated.thread.member_count = count
 
@@ -148,7 +148,7 @@ class MessageReader:
     def clicked(
         self, interaction: discord.Interaction, words: str, conversation: ChannelConversation | None
     ) -> Incoming:
-        """What somebody clicked, as if they had said it in reply to the card."""
+        """A click as if its user had said `words` in reply to the card."""
         _, bot_id = bot_of(self._client)
         card, is_label = interaction.message, interaction.type is not discord.InteractionType.modal_submit
         told = conversation.find(card.id) if conversation and card else None
@@ -187,7 +187,7 @@ class MessageReader:
         author_id: int,
         at: datetime,
     ) -> Place:
-        """Where somebody says something, and when, as far as the cache knows it."""
+        """The place where somebody says something, as far as it is in the cache. at: when they do."""
         kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
         guild_id, channel_id, category_id = guild.id if guild else 0, channel.id if channel else 0, category_of(channel)
         parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None
@@ -216,7 +216,8 @@ class MessageReader:
         )
 
     def title(self, thread: discord.Thread) -> str:
-        """A thread's title, as far as it may be told: that of a thread that the bot opened is somebody's question."""
+        """A thread's title, if the model may be shown it; empty for one that the bot opened, as that is somebody's
+        question."""
         if thread.owner_id == bot_of(self._client)[1]:
             return ""
         at = discord.utils.snowflake_time(thread.id)
@@ -226,18 +227,18 @@ class MessageReader:
         return told.content if told else ""
 
     def renewed(self, place: Place) -> Place:
-        """The place with what is set there now, in the category where it now stands, as far as the cache knows it."""
+        """The place with its current category and settings, as far as they are in the cache."""
         channel = self._client.get_channel(place.parent_id or place.channel_id)
         now = replace(place, category_id=category_of(channel)) if channel else place
         return replace(now, held=self._places.settings.at(now))
 
     def _people_in(self, thread: discord.Thread, author_id: int, at: datetime) -> int | None:
-        """How many people are in a thread that the bot was in at that time.
+        """How many people are in a thread; None: the bot was not in it at that time.
 
-        Discord told of that when the bot came, tells of those who are added, and of all whenever the thread is changed;
-        of others it is known by what they say, or by a mention, which adds whom it names.
+        Discord sends the number when the bot joins, when people are added, and when the thread is changed. Others are
+        known by their messages, or by a mention, which adds them.
         """
-        if thread.me is None or thread.me.joined_at - at > AN_ID:  # what was said before is read later, not said to it
+        if thread.me is None or thread.me.joined_at - at > AN_ID:  # a message from before it joined is not for the bot
             return None
         known = {author_id, thread.owner_id} - {bot_of(self._client)[1]}
         if max(thread.member_count - 1, len(known)) == 1:
@@ -246,7 +247,7 @@ class MessageReader:
         return max(thread.member_count - 1, len(known))
 
     def _names(self, guild: discord.Guild | None) -> tuple[str, ...]:
-        """By which the bot may be called there: as it is called now."""
+        """The names by which the bot can be called there."""
         user = self._client.user
         if not (self._name_calls and user):
             return ()
@@ -255,20 +256,20 @@ class MessageReader:
 
 
 def has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:
-    """Whether it can be said what somebody may do there; not of a thread whose parent is not known."""
+    """Whether permissions in it are known; not those in a thread whose parent is not in the cache."""
     is_thread = isinstance(channel, discord.Thread) and channel.parent is not None
     return is_thread or isinstance(channel, discord.abc.GuildChannel)
 
 
 def may_send(channel: object, allowed: discord.Permissions) -> bool:
-    """Whether whoever is allowed so much may write there."""
-    if not isinstance(channel, discord.Thread | discord.ForumChannel):  # in a forum nothing but posts stands
+    """Whether somebody with these permissions may write there."""
+    if not isinstance(channel, discord.Thread | discord.ForumChannel):  # in a forum one can only write in posts
         return allowed.send_messages
     return allowed.send_messages_in_threads and not _is_locked(channel, allowed)
 
 
 def why_mute(client: discord.Client, places: Places, channel_id: int) -> str | None:
-    """Why the bot may not write of itself in a place, in a word; None where it may."""
+    """Why the bot may not write unasked in a place, in a word; None: it may."""
     channel = client.get_channel(channel_id)
     if not has_permissions(channel):
         return "no_channel"
@@ -279,7 +280,7 @@ def why_mute(client: discord.Client, places: Places, channel_id: int) -> str | N
 
 
 def _role_ids(guild: discord.Guild | None, author: discord.abc.User) -> frozenset[int] | None:
-    """Of somebody in a guild; None where they are not known, as of a message that is read later."""
+    """The roles of somebody in a guild; None: unknown, as for a message that is read later."""
     if guild is None:
         return frozenset()
     return frozenset(role.id for role in author.roles) if isinstance(author, discord.Member) else None
@@ -294,23 +295,23 @@ def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
 
 
 def _permissions_of(user: discord.abc.User, channel: object) -> discord.Permissions | None:
-    """What somebody may do there; None where that cannot be said."""
+    """Somebody's permissions there; None: unknown."""
     if isinstance(user, discord.Member) and has_permissions(channel):
         return channel.permissions_for(user)
     return None
 
 
 def _reads_history(channel: object, authors: discord.Permissions | None) -> bool:
-    """authors: what the author may do there."""
+    """Whether the author may read the history there. authors: their permissions; None: unknown."""
     if not has_rules(channel):
         return True
     if authors is not None:
         return may_read(channel, authors)
-    return is_read_by_all_of(channel, channel)  # read later, a message does not say which roles its author has
+    return is_read_by_all_of(channel, channel)  # a message that is read later does not have its author's roles
 
 
 def is_persons(message: discord.Message) -> bool:
-    """Whether a person said it: no bot, no webhook, no system message."""
+    """Whether a person posted it: no bot, no webhook, no system message."""
     return not _is_automatic(message) and message.type in SAID_BY_PEOPLE
 
 
@@ -324,14 +325,14 @@ def _is_automatic(message: discord.Message) -> bool:
 
 
 def is_direct(channel: object) -> bool:
-    """Whether it is the bot's direct-message channel with somebody, of which the cache may know nothing but the id."""
+    """Whether it is a channel of direct messages; it may be a partial one, with its id only."""
     return getattr(channel, "type", None) is discord.ChannelType.private
 
 
 def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:
-    """The message as the rest of the bot knows it. A mention of the bot's own managed role is one of the bot.
+    """Converts a message to a MessageRecord. A mention of the bot's own managed role counts as one of the bot.
 
-    names: by which the bot may be called.
+    names: those by which the bot can be called.
     """
     reference = message.reference if message.type is discord.MessageType.reply else None
     found = (reference.resolved or reference.cached_message) if reference else None
@@ -381,7 +382,7 @@ def _without_marks(name: str) -> str:
 
 @lru_cache(4_096)
 def _one(user_id: int) -> int:
-    """One object for all messages of a person: else each that is kept has its own."""
+    """One int object for all messages of a person: else each stored message has its own."""
     return user_id
 
 
@@ -413,7 +414,7 @@ def _readable(message: discord.Message) -> str:
 
 
 def _title(message: discord.Message) -> str:
-    """Of the message that opens a post, whose id the post has, the post's title; empty for any other."""
+    """The title of a post, for its first message, which has the post's id; empty for any other message."""
     channel = message.channel
     if not isinstance(channel, discord.Thread) or channel.id != message.id:
         return ""
@@ -421,7 +422,7 @@ def _title(message: discord.Message) -> str:
 
 
 def _texts(components: Iterable[object]) -> Iterator[str]:
-    """What stands in components: bots post with these what others put into embeds."""
+    """The texts in components, which bots use like embeds."""
     for component in components:
         if isinstance(component, discord.TextDisplay):
             yield component.content
@@ -435,23 +436,23 @@ def _attachment(attachment: discord.Attachment) -> str:
 
 
 def _excerpt(message: discord.Message) -> str:
-    """What is quoted of a message: its words, or in words what stands in their place."""
+    """The excerpt of a message for a quote: its text, or its embeds and the like in words."""
     return (message.clean_content or _readable(message))[:REPLY_EXCERPT]
 
 
 def _attachments(message: discord.Message) -> list[discord.Attachment]:
-    """Its own, and those of what it forwards."""
+    """Its own attachments, and those of messages that it forwards."""
     return [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
 
 
 def _file(attachment: discord.Attachment) -> AttachedFile:
     kind = (attachment.content_type or "").partition(";")[0]
-    seconds = min(max(0.0, attachment.duration or 0.0), MAX_SECONDS)  # of NaN, which is no JSON, too, 0
+    seconds = min(max(0.0, attachment.duration or 0.0), MAX_SECONDS)  # NaN, which JSON cannot hold, becomes 0
     return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, seconds)
 
 
 def _is_shown(file: AttachedFile) -> bool:
-    """Whether it counts as a picture by what Discord says of it."""
+    """Whether it counts as a picture, by its type and size."""
     return file.kind in IMAGE_TYPES and file.size <= MAX_IMAGE_BYTES
 
 

@@ -1,4 +1,4 @@
-"""The one place that reads a click on a card from a discord.Interaction, and that answers one."""
+"""The one place that reads clicks on cards from a discord.Interaction, and answers them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from discord_io.view import FORM, MENU, OFFER_PREFIX, PREFIX, form_of
 
 log = structlog.get_logger()
 
-# Discord: later it takes no answer.
+# Discord: an interaction must be answered within that.
 ANSWER_SECONDS = 3.0
 UNANSWERABLE = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
 
 def read_click(interaction: discord.Interaction[Any]) -> Click | None:
-    """What was clicked, chosen or written on a card of ours; None for any other interaction and for a malformed one."""
+    """What was clicked, chosen or written on a card of ours; None: any other interaction, or a malformed one."""
     data: Mapping[str, Any] = interaction.data or {}
     prompt_id, what = _parts(data, PREFIX)
     action: Press | Chosen | Written
@@ -46,13 +46,13 @@ def read_click(interaction: discord.Interaction[Any]) -> Click | None:
 
 
 def read_offer_click(interaction: discord.Interaction[Any]) -> OfferClick | None:
-    """What was clicked below an offer of ours; None for any other interaction."""
+    """What was clicked below an offer of ours; None: any other interaction."""
     offer_id, reply = _parts(interaction.data or {}, OFFER_PREFIX)
     return OfferClick(offer_id, interaction.user.id, reply) if offer_id else None
 
 
 def _parts(data: Mapping[str, Any], prefix: str) -> tuple[str, str]:
-    """The id in a custom_id of ours, and what was clicked of it; two empty ones where it is none."""
+    """The id in a custom_id of ours, and what was clicked; both empty: it is not ours."""
     custom_id = data.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id.startswith(prefix):
         return "", ""
@@ -61,27 +61,27 @@ def _parts(data: Mapping[str, Any], prefix: str) -> tuple[str, str]:
 
 
 async def whisper(interaction: discord.Interaction[Any], text: str) -> bool:
-    """Tells whoever clicked something that nobody else sees: up to 2,000 characters, as in settle.
+    """Answers a click with a message that only its user sees, of up to 2,000 characters, as in settle.
 
-    Returns, as all answers do, whether Discord took it: it takes one for each click, within 3 s. Raises nothing.
+    Returns, like all answers here, whether Discord accepted it: one for each click, within 3 s. Raises nothing.
     """
     nobody = discord.AllowedMentions.none()
     return await took(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
 
 
 async def settle(interaction: discord.Interaction[Any], text: str) -> bool:
-    """The message of the card becomes its final text; the card goes."""
+    """Answers a click by replacing the card's message by its final text, without the card."""
     changed = interaction.response.edit_message(content=text, view=None, allowed_mentions=PINGS)
     return await took(interaction, changed)
 
 
 async def show_form(interaction: discord.Interaction[Any], prompt_id: str, title: str, question: str) -> bool:
-    """Opens a form in which the question can be answered in writing. Not for a click that sends a form."""
+    """Answers a click by opening a form for a written answer. Not possible for the submission of a form."""
     return await took(interaction, interaction.response.send_modal(form_of(prompt_id, title, question)))
 
 
 async def took(interaction: discord.Interaction[Any], answer: Awaitable[object]) -> bool:
-    """Whether Discord took this answer to a click in time; raises nothing."""
+    """Sends an answer to a click. Returns whether Discord accepted it in time; raises nothing."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await answer

@@ -1,4 +1,4 @@
-"""What of an answer is posted as a file, since no message shows it well: long code blocks and wide tables."""
+"""Turns long code blocks and wide tables of an answer into files, as messages do not show them well."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from discord_io.split import FENCE, MAX_LENGTH, length
 
-MAX_COLUMNS = 60  # of a table: what a window of usual size shows of it without breaking its lines
-MAX_FILES = 10  # of a message, as Discord has it
+MAX_COLUMNS = 60  # characters of a table's line that a window of usual size shows without breaking it
+MAX_FILES = 10  # of a message: Discord's limit
 RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-+:?[ \t]*+(?:\|[ \t]*+:?-+:?[ \t]*+)*+\|?[ \t]*+$")  # below a table's head
 PLAIN = re.compile(r"[a-z0-9]{1,8}")
-# Of the languages whose name is no file's ending.
+# The endings of files in languages whose name is not the ending.
 ENDINGS = {
     "python": "py", "javascript": "js", "typescript": "ts", "bash": "sh", "shell": "sh", "zsh": "sh", "console": "txt",
     "text": "txt", "plaintext": "txt", "markdown": "md", "rust": "rs", "ruby": "rb", "kotlin": "kt", "csharp": "cs",
@@ -34,14 +34,14 @@ Data = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class MadeFile:
-    """A file beside an answer."""
+    """A file attached to an answer."""
 
     name: str
     data: Data
 
 
 def with_files(text: str) -> tuple[str, list[MadeFile]]:
-    """The text with a line in place of each long code block and each wide table, and these as files.
+    """Returns the text with a line in place of each long code block and wide table, and these as files.
 
     As the text grows, what has become a file stays one.
     """
@@ -58,7 +58,7 @@ def with_files(text: str) -> tuple[str, list[MadeFile]]:
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:
-    """The text in pieces, each with the ending of the file that it is to be; empty where it is to be none."""
+    """The text in pieces, each with the ending of the file that it becomes; empty: it stays text."""
     lines = text.splitlines(keepends=True)
     pieces: list[tuple[str, str]] = []
     at = 0
@@ -70,7 +70,8 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def _code(lines: list[str], at: int) -> tuple[int, str] | None:
-    """Where the code block ends that begins here, and what it is to end in as a file, if it is to be one."""
+    """The line at which a code block that begins here ends, and its file's ending (empty: it stays text); None: there
+    is no code block."""
     opening = FENCE.match(lines[at]) if "```" in lines[at] else None
     if opening is None:
         return None
@@ -83,7 +84,7 @@ def _code(lines: list[str], at: int) -> tuple[int, str] | None:
 
 
 def _table(lines: list[str], at: int) -> tuple[int, str] | None:
-    """The same for a table of Markdown, which Discord shows as it is written."""
+    """The same for a table in Markdown, which Discord does not format."""
     if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1] or not RULE.match(lines[at + 1]):
         return None
     end = next((n for n in range(at, len(lines)) if "|" not in lines[n]), len(lines))
@@ -91,7 +92,7 @@ def _table(lines: list[str], at: int) -> tuple[int, str] | None:
 
 
 def _inside(piece: str) -> str:
-    """A code block's code; a table as it is."""
+    """The code in a code block; a table unchanged."""
     lines = piece.splitlines(keepends=True)
     if (opening := FENCE.match(lines[0])) is None:
         return piece

@@ -1,4 +1,4 @@
-"""Notices to the owner in a channel of theirs: a budget near its end, a model that fails, a permission that is lost."""
+"""Notices to the owner in a channel of theirs: a nearly spent budget, a failing model, a lost permission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 EVERY = timedelta(hours=1)
 FAILING = timedelta(minutes=5)
-MOST_TOLD = 1_000  # budgets of servers
+MOST_TOLD = 1_000  # budgets remembered as told
 NOBODY = frozenset({0})
 
 
@@ -37,12 +37,12 @@ class Notice(StrEnum):
 
 
 Budget = tuple[Notice, str, int]
-"""What of a budget is told: the notice, the limit in words, and of which server, 0 of all together."""
+"""A notice about a budget: the notice, the limit in words, and the guild; 0: all together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """posted: when there last was one of each; told: of which budgets, and until when that holds."""
+    """posted: when each notice was last posted. told: the budgets told of, and until when that is not repeated."""
 
     posted: dict[Notice, datetime]
     told: list[tuple[Notice, str, int, datetime]]
@@ -52,24 +52,24 @@ STORED = TypeAdapter(Stored)
 
 
 class Wires(Protocol):
-    """Ways into channels."""
+    """Opens wires to channels."""
 
     def open(self, guild_id: int, channel_id: int) -> Wire: ...
 
 
 class Claims(Protocol):
-    """What one of several processes does for all."""
+    """Lets one of several processes do something for all."""
 
     async def claim(self, what: str, seconds: int) -> bool:
-        """Whether this one is to do it, once in so long."""
+        """Whether this process is to do it, once in so many seconds."""
 
     async def give_up(self, what: str) -> None:
-        """It is not done after all."""
+        """Gives up a claim: it was not done after all."""
 
 
 class Notices(Observer):
-    """channel_id: where they are posted. limits: the budgets. activity: by whose time it goes. on_change: told of each
-    that is posted. claims: where other processes may post the same.
+    """channel_id: where notices are posted. limits: the budgets. activity: its clock is used. on_change: called when
+    the stored state has changed. claims: prevents other processes from posting the same; None: there are none.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Notices(Observer):
         self._now = activity.now
         self._on_change = on_change
         self._posted: dict[Notice, datetime] = {}
-        self._told: OrderedDict[Budget, datetime] = OrderedDict()  # of which budgets, until when
+        self._told: OrderedDict[Budget, datetime] = OrderedDict()  # budgets told of, and until when
         self._failing_since: datetime | None = None
         self._waiting: asyncio.Queue[tuple[Notice, str, str, Budget | None]] = asyncio.Queue()
 
     async def keep(self) -> None:
-        """Posts them, until cancelled."""
+        """Posts notices, until cancelled."""
         while True:
             notice, nonce, text, budget = await self._waiting.get()
             until = self._told.get(budget, self._now() + EVERY) if budget else self._now() + EVERY
@@ -106,7 +106,7 @@ class Notices(Observer):
                 log.warning("notice_not_posted", channel=self._channel_id, problem=error.problem, detail=str(error))
                 if self._claims:
                     await self._claims.give_up(what)
-                if budget:  # of which there is another try in an hour
+                if budget:  # tried again in an hour
                     self._told.pop(budget, None)
                     self._on_change()
 
@@ -122,7 +122,7 @@ class Notices(Observer):
                     self._told.popitem(last=False)
 
     def _owners_budgets(self, payer: Payer) -> Iterator[tuple[int, Reached]]:
-        """Those of all servers together, and of the payer's; not those that the servers have set themselves."""
+        """The budgets of all guilds together and of the payer's guild, without those that the guild has set itself."""
         exempt = Payer(payer.guild_id, NOBODY, exempt=NOBODY)
         for reached in self._limits.standing(self._now(), exempt):
             yield (payer.guild_id if reached.limit.scope is Scope.GUILD else 0), reached
@@ -152,21 +152,21 @@ class Notices(Observer):
         return True
 
     def to_store(self) -> JsonValue:
-        """Which were posted, as far as that still matters."""
+        """The notices that were posted, as far as they still matter."""
         now = self._now()
         told = [(*budget, until) for budget, until in self._told.items() if until > now]
         stored: JsonValue = STORED.dump_python(Stored(self._posted, told), mode="json")
         return stored
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what to_store() gave. Raises ValueError."""
+        """Adds what to_store() returned. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._posted |= {what: max(at, self._posted.get(what, at)) for what, at in read.posted.items()}
         self._told.update(((notice, limit, whose), until) for notice, limit, whose, until in read.told)
 
 
 NOT_THE_MODELS = {"over_budget", "turn_cap", "too_long", "rejected", "withheld"}
-"""Failures that tell nothing of whether the model answers others."""
+"""Failures that do not mean that the model fails for others."""
 
 
 def _of_budget(reached: Reached, payer: Payer) -> str:

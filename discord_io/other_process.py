@@ -1,4 +1,4 @@
-"""What the gateway tells of our own messages, and by it, or by its IDENTIFY, of another process with our token."""
+"""Detects another process with our token, by our own user's messages on the gateway or by its IDENTIFY."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER_SENT: tuple[int, frozenset[int]] = (0, frozenset())
 
 
 class OtherProcess:
-    """Says once that there is another process, which is none of those that have the other shards.
+    """Logs once that there is another process, other than those that have the other shards.
 
     Where a server has no nonces or no count of IDENTIFY, says nothing. clock: the wall clock.
     """
@@ -36,23 +36,23 @@ class OtherProcess:
         self._nonces: OrderedDict[str, tuple[int, frozenset[int]]] = OrderedDict()
         self._hears_since: dict[int, int] = {}  # by shard
         self._connected: set[int] = set()  # shards
-        self._identifies_left: int | None = None  # since our connections stand: whatever goes is not ours
+        self._identifies_left: int | None = None  # since our connections are up: if it falls, that is not ours
         self._is_known = False
 
     def sends(self, nonce: str) -> None:
-        """To be told before a message is posted."""
+        """Must be called before a message is posted."""
         times, heard = self._nonces.get(nonce, NEVER_SENT)
         self._nonces[nonce] = (times + 1, heard)
         while len(self._nonces) > MAX_NONCES:
             self._nonces.popitem(last=False)
 
     def overheard(self, message: discord.Message) -> None:
-        """To be told of every new message of our own user."""
+        """Must be called for every new message of our own user."""
         nonce, shard_id = str(message.nonce or ""), self._shards.of(message.guild.id if message.guild else 0)
         if not nonce or message.poll or message.id < self._hears_since.get(shard_id, self._since):
-            return  # polls are posted apart
+            return  # polls are posted without this count
         if not (self._shards.are_all or nonce[0].isdigit()):
-            return  # a notice: whichever process has something to tell posts it
+            return  # a notice: any of our processes may post it
         times, heard = self._nonces.get(nonce, NEVER_SENT)
         heard |= {message.id}
         if len(heard) > times:
@@ -61,9 +61,9 @@ class OtherProcess:
             self._nonces[nonce] = (times, heard)
 
     def hears_all_since(self, message_id: int, guild_id: int) -> bool | None:
-        """Whether all in a guild that came after this message was heard of; None: not yet, as it is not connected.
+        """Whether all of a guild's messages after this one were received; None: not yet, as its shard is disconnected.
 
-        What is missed while that is down comes once it is resumed; but nothing where another session begins.
+        Missed messages come once the session is resumed, but not if a new session starts.
         """
         shard_id = self._shards.of(guild_id)
         if shard_id not in self._hears_since or message_id < self._hears_since[shard_id]:
@@ -71,20 +71,20 @@ class OtherProcess:
         return True if shard_id in self._connected else None
 
     async def keep_looking(self) -> None:
-        """Until cancelled."""
+        """Calls look() from time to time, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()
 
     async def connected(self, shard_id: int) -> None:
-        """A session begins. Our own IDENTIFY is among those that are counted from now on."""
+        """Notes that a session has started. The count of IDENTIFYs starts again, with our own included."""
         self._identifies_left = None
         self._hears_since[shard_id] = discord.utils.time_snowflake(self._clock())
         self._connected.add(shard_id)
         await self.look()
 
     def resumed(self, shard_id: int) -> None:
-        """The session goes on."""
+        """Notes that a session was resumed."""
         self._connected.add(shard_id)
 
     def disconnected(self, shard_id: int) -> None:
@@ -92,7 +92,7 @@ class OtherProcess:
         self._connected.discard(shard_id)
 
     async def look(self) -> None:
-        """Asks how many IDENTIFY are left today, where none that is made is of a process or a shard of ours."""
+        """Asks how many IDENTIFYs are left today, unless one of our own processes or shards might make one now."""
         if not self._shards.are_all or not self._connected.issuperset(self._shards.ids):
             return
         try:

@@ -1,4 +1,4 @@
-"""The permissions that the bot uses: what it is invited with, what a channel needs, and what of that is missing."""
+"""The permissions that the bot uses: which it is invited with, which it needs in a channel, and which are missing."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from understanding.links import DISCORD
 # Without these it is silent in a channel.
 ESSENTIAL = ("view_channel", "send_messages", "send_messages_in_threads")
 WANTED = (*ESSENTIAL, "read_message_history", "embed_links", "attach_files", "add_reactions")
-# For longer conversations where threads are opened, and for what the agent does only when it is allowed to.
+# For opening threads for longer conversations, and for what the agent does only when it is allowed to.
 ON_DEMAND = ("create_public_threads", "pin_messages", "send_polls")
 INVITED = discord.Permissions(**dict.fromkeys((*WANTED, *ON_DEMAND), True))
-# As Discord's own settings call them, where that is not the name.
+# Their names in Discord's settings, where these differ from the permission's name.
 SHOWN = {"view_channel": "View Channels", "send_messages_in_threads": "Send Messages in Threads"}
 
 
 def invite_link(application_id: int, site: str = DISCORD) -> str:
-    """The address at which a server's manager adds the bot, with what it uses and no more. site: where that is."""
+    """The link to add the bot to a server, with the permissions that it uses and no more. site: Discord's address."""
     link = discord.utils.oauth_url(application_id, permissions=INVITED, scopes=("bot", "applications.commands"))
     return link.replace("%20", "+").replace(DISCORD, site, 1)
 
 
 def missing(allowed: discord.Permissions, *, is_forum: bool = False, threads: str = "join") -> list[str]:
-    """What the bot lacks in a channel. threads: the setting; in a forum it posts in threads alone."""
+    """The permissions that the bot lacks in a channel. threads: the setting. In a forum it only posts in threads."""
     wanted = [name for name in WANTED if not (is_forum and name == "send_messages")]
     if threads == "off":
         wanted.remove("send_messages_in_threads")
@@ -33,5 +33,5 @@ def missing(allowed: discord.Permissions, *, is_forum: bool = False, threads: st
 
 
 def shown(permission: str) -> str:
-    """A permission as Discord's settings name it."""
+    """A permission's name in Discord's settings."""
     return SHOWN.get(permission, permission.replace("_", " ").title())

@@ -1,4 +1,4 @@
-"""The open prompts and the cards that show them: the record and the screen say the same, whoever changes either."""
+"""Keeps open prompts and the cards that show them in step, whichever of the two changes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ REPLACED = "Overtaken by another question."
 ASKED_AGAIN = "Asked again below."
 LET_GO = "I let this go."
 WITHDRAWN = "Withdrawn."
-GO_ON_SECONDS = 600.0  # to read an answer that was cut, as far as it came
-MAX_SHOWN = 100  # characters of an answer that a card shows
+GO_ON_SECONDS = 600.0  # the time to read an answer that was cut, before its offer to go on expires
+MAX_SHOWN = 100  # characters of an answer on a card
 
 
 class PromptCards:
-    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel.
+    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the wire to a channel.
 
     said: (mini-app, channel id) -> whose words a mini-app keeps there, which its prompts may have: by the ids of the
     messages those of their authors.
@@ -57,9 +57,9 @@ class PromptCards:
     def open(
         self, ask: Ask, source: MessageRecord, *, guild_id: int, channel_id: int, miniapp_id: str | None
     ) -> Prompt | None:
-        """Awaits an answer of whoever wrote the source, from now on; shown() must follow.
+        """Opens a prompt for the author of `source`, or for anyone if so asked; shown() must follow.
 
-        None: an offer to go on with an answer, and they have something else to reply to, which stays.
+        None: it is an offer to go on with an answer, and they have another open prompt, which stays.
         """
         owner = None if ask.anyone else source.author_id
         before = [p for p in self._states.prompts(channel_id) if p.user_id == owner]
@@ -81,16 +81,17 @@ class PromptCards:
         return prompt
 
     def reopen(self, channel_id: int, prompt_id: str) -> Prompt | None:
-        """The prompt that an earlier process opened and may not have posted yet; shown() must follow."""
+        """Finds a prompt that an earlier process opened, and may not have posted yet; shown() must follow."""
         prompt = self._states.find(channel_id, prompt_id)
         if prompt:
             self._being_posted[prompt.id] = ""
         return prompt
 
     def missed(self, channel_id: int, user_id: int) -> Prompt | None:
-        """Something else of theirs is being answered. Gives their prompt if it is to be put once more below the answer.
+        """Counts that another message of this user is being answered. Returns their prompt if it is to be shown again
+        below the answer.
 
-        shown() must then follow. An offer to go on with an answer stays, and is not put again.
+        shown() must then follow. An offer to go on with an answer stays, and is not shown again.
         """
         if (open_prompt := self._states.awaited_of(channel_id, user_id)) and open_prompt.ask.ends_with:
             return None
@@ -103,7 +104,7 @@ class PromptCards:
         return None
 
     def shown(self, prompt: Prompt, message_id: int | None, question: str) -> None:
-        """The prompt stands in the channel, in this message of ours; None: it could not be posted."""
+        """Records that a prompt was posted in this message of ours; None: it could not be posted."""
         ending = self._being_posted.pop(prompt.id, "")
         current = self._states.find(prompt.chat_guid, prompt.id)
         if message_id is None:
@@ -119,7 +120,7 @@ class PromptCards:
             self._states.shown(current, message_id, question)
 
     def settle(self, prompts: Iterable[Prompt], ending: str, *, but: int | None = None) -> None:
-        """The cards of prompts that are over say so, and lose their buttons. but: the message that says so already."""
+        """Edits the cards of prompts that have ended: adds how, removes the buttons. but: a message to leave out."""
         for prompt in prompts:
             if prompt.id in self._being_posted:
                 self._being_posted[prompt.id] = ending
@@ -136,7 +137,7 @@ class PromptCards:
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
     def withdraw(self, channel_id: int, card_ids: Collection[int]) -> None:
-        """Ends the agent's prompts that these cards show, or that are being posted."""
+        """Ends the agent's prompts that are on these cards, or are being posted."""
         for prompt in self._states.prompts(channel_id):
             is_meant = prompt.message_id in card_ids or prompt.id in self._being_posted
             if prompt.miniapp_id is None and is_meant and self._states.clear_prompt(prompt):
@@ -177,18 +178,18 @@ class PromptCards:
 
 
 def card_of(prompt: Prompt) -> Card:
-    """What the prompt shows beside its text."""
+    """The card of a prompt: what is shown below its text."""
     return Card(prompt.id, prompt.ask.awaiting_type, prompt.ask.labels, numbered=not prompt.ask.ends_with)
 
 
 def settled(prompt: Prompt, ending: str) -> str:
-    """What stands on the card in the end."""
+    """The final text of a card."""
     note = f"\n\n-# {ending}"
     return clipped(prompt.question, MAX_LENGTH - length(note)) + note
 
 
 def in_words(data: Mapping[str, Any], ask: Ask) -> str:
-    """What was answered, as if it had been typed. data: the resolution's."""
+    """The answer as if it had been typed. data: the resolution's."""
     match ask.awaiting_type:
         case _ if data["type"] == "cancel":
             return CALLED_OFF
@@ -201,7 +202,7 @@ def in_words(data: Mapping[str, Any], ask: Ask) -> str:
 
 
 def ending_of(data: Mapping[str, Any], ask: Ask) -> str:
-    """What the card shows of the answer: not what somebody wrote, which they may delete."""
+    """What the card shows of the answer: no text that somebody wrote, as they may delete that."""
     is_free = ask.awaiting_type in (AwaitingType.INPUT, AwaitingType.METADATA)
     if data["type"] == "cancel":
         return NO_NOTE if ask.awaiting_type is AwaitingType.METADATA else CALLED_OFF

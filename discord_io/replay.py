@@ -1,6 +1,6 @@
-"""What was said on a shard while nobody served it, as Discord replays it to whoever RESUMEs its last session.
+"""The messages that Discord replays after a RESUME of a shard's last session, from while no process served the shard.
 
-Nothing can be asked of a channel's history as fast: that takes a request for each, and Discord allows 50 a second.
+Reading channels' history would be slower: it takes a request for each channel, and Discord allows 50 a second.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 NOTE_SECONDS = 3.0
-MOST_NOTED = 200  # of a session: of ten minutes
-RESUME_SECONDS = 10.0  # until all that was missed has come
+MOST_NOTED = 200  # records of one session: ten minutes
+RESUME_SECONDS = 10.0  # in which all missed events have to come
 CLOSE_SECONDS = 2.0
 MOST_MESSAGES = 50_000  # of one replay
-BREATH = 100  # frames, after which others have their turn: what has arrived is read without any wait
-RESUMABLE = 4_000  # a code to close with: 1000 and 1001 would end the session
+BREATH = 100  # frames read before other tasks run: reading what has arrived does not yield by itself
+RESUMABLE = 4_000  # a close code that keeps the session: 1000 and 1001 would end it
 DISCORD_GATEWAY, DISCORD_GATEWAYS = "gateway.discord.gg", ".discord.gg"
 Payload = dict[str, Any]
 
 
 class Connected(Protocol):
-    """The client, as far as its sessions are noted and gone on with."""
+    """What is used of a client to store and resume its sessions."""
 
     @property
     def shard_count(self) -> int | None: ...
@@ -51,7 +51,7 @@ class Connected(Protocol):
 
 
 class Replay:
-    """What was said since a moment, up to now or until it was closed."""
+    """The messages since a session's stored moment, up to now, or until it was closed."""
 
     def __init__(self, session: Session) -> None:
         self.since = discord.utils.time_snowflake(session.at)
@@ -65,7 +65,7 @@ class Replay:
         self._is_resumed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def said(self, channel_id: int, after: int, newest: int) -> list[Payload] | None:
-        """A channel's messages after an id, oldest first; None where it has not heard all of them, up to the newest."""
+        """A channel's messages after an id, oldest first; None: not all were received, up to the newest."""
         if after < self.since or self._newest.get(channel_id, 0) < newest:
             return None
         return [message for number, message in sorted(self._messages[channel_id].items()) if number > after]
@@ -87,7 +87,7 @@ class Replay:
                     here.pop(int(deleted), None)
 
     async def resume(self, client: Connected) -> bool:
-        """Returns whether there is such a session, and all has come that was missed by then."""
+        """Resumes the session. Returns whether Discord still had it, and all missed events have come."""
         self._reading = asyncio.create_task(self._read(client))
         try:
             async with asyncio.timeout(RESUME_SECONDS):
@@ -124,7 +124,7 @@ class Replay:
                     await self._socket.close(code=RESUMABLE)
 
     async def _hear(self, socket: aiohttp.ClientWebSocketResponse, token: str) -> None:
-        """Until the line breaks, or Discord ends the session."""
+        """Reads events until the connection is lost, or Discord ends the session."""
         loop, beat_at, interval, frames = asyncio.get_running_loop(), None, 0.0, 0
         while self._count < MOST_MESSAGES:
             try:
@@ -158,7 +158,7 @@ class Replay:
 
 
 class Replays:
-    """Notes the sessions of this process' shards for whoever has them next, and replays those that it found.
+    """Stores the sessions of this process' shards for the next process, and replays those that it found.
 
     clock: the wall clock.
     """
@@ -171,9 +171,9 @@ class Replays:
         self._heard: dict[int, Replay] = {}
 
     async def keep(self, client: Connected, reach: Callable[[int], datetime | None]) -> None:
-        """Notes them every few seconds. Until cancelled.
+        """Stores the sessions every few seconds. Until cancelled.
 
-        reach: since when the next one would want to know what was said on a shard; None: not known.
+        reach: since when the next process would need a shard's messages; None: unknown.
         """
         try:
             while True:
@@ -184,7 +184,7 @@ class Replays:
                 await replay.close()
 
     def _note(self, found: Mapping[int, Session], reach: Callable[[int], datetime | None]) -> dict[int, Session]:
-        """Those that reach back so far. Of other shards the session before stays, for as long as Discord has it."""
+        """The sessions that reach back far enough. For other shards the stored one stays, while Discord has it."""
         self._noted = {shard_id: self._noted.get(shard_id, deque(maxlen=MOST_NOTED)) for shard_id in found}
         reaching = {}
         for shard_id, session in found.items():
@@ -200,15 +200,15 @@ class Replays:
         return reaching
 
     async def open(self, client: Connected, shard_id: int) -> None:
-        """RESUMEs the last session of a shard that nobody serves, if there is one, and hears on it from then on."""
+        """RESUMEs the last session of a shard that no process serves, if there is one, and reads its events."""
         if shard_id in self._open or (session := await self._sessions.load(shard_id)) is None:
             return
-        if session.count != client.shard_count:  # other servers were on it
+        if session.count != client.shard_count:  # other guilds were on it
             return
         if not may_have_token(session.url):
             log.warning("replay_refused", shard=shard_id, meaning="its address is none of the gateway's")
             return
-        replay = self._open[shard_id] = Replay(session)  # also where this is broken off, to be closed
+        replay = self._open[shard_id] = Replay(session)  # kept here so that it is closed if this is cancelled
         if await replay.resume(client):
             log.info("session_resumed", shard=shard_id, since=f"{session.at:%H:%M:%S}")
         else:
@@ -217,28 +217,28 @@ class Replays:
             log.info("no_replay", shard=shard_id, meaning="what was missed is read channel by channel")
 
     async def end(self, shard_id: int) -> bool:
-        """The shard is about to IDENTIFY, and has no other connection from then on. Returns whether it had."""
+        """Closes a shard's replay, as the shard is about to IDENTIFY. Returns whether it had one."""
         if replay := self._open.get(shard_id):
             await replay.close()
-            self._open.pop(shard_id, None)  # not before: where this is broken off, it is still to be closed
+            self._open.pop(shard_id, None)  # only now: if this is cancelled, it is still to be closed
             self._heard[shard_id] = replay
         return replay is not None
 
     def of(self, shard_id: int) -> Replay | None:
-        """What was heard by then."""
+        """A shard's replay, once it was closed."""
         return self._heard.get(shard_id)
 
     def drop(self, shard_id: int) -> None:
         self._heard.pop(shard_id, None)
 
     async def leave(self, shard_id: int) -> None:
-        """The shard is another process' from now on, or nobody's."""
+        """Drops a shard that another process has from now on, or none."""
         await self.end(shard_id)
         self.drop(shard_id)
 
 
 def may_have_token(url: str) -> bool:
-    """Whether it is the address of the gateway, as the settings have it, or one of Discord's where they have that."""
+    """Whether a URL is the configured gateway's, or, if that is Discord's, one of Discord's gateways."""
     gateway = DiscordWebSocket.DEFAULT_GATEWAY.host
     try:
         host = yarl.URL(checked_address(url, secure="wss", loopback="ws")).host or ""

@@ -1,4 +1,4 @@
-"""The servers that the bot is in, and their channels and threads, as the cache knows them."""
+"""The guilds that the bot is in, with their channels and threads, from discord.py's cache."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from place_settings.fields import Level
 
 
 class SeenPlaces:
-    """client: connected. reader: says which titles of threads may be told."""
+    """client: connected. reader: knows which titles of threads may be shown."""
 
     def __init__(self, client: discord.Client, reader: MessageReader) -> None:
         self._client = client
         self._reader = reader
 
     def guilds(self) -> Mapping[int, str]:
-        """The names of the servers, by id."""
+        """The names of the guilds, by id."""
         return {guild.id: guild.name or "" for guild in self._client.guilds}
 
     def places(self, guild_id: int) -> Sequence[SeenPlace]:
-        """All of a server, as Discord shows them: channels behind their category, threads behind their channel."""
+        """All places of a guild in Discord's order: channels after their category, threads after their channel."""
         guild = self._client.get_guild(guild_id)
         return list(self._places(guild)) if guild else []
 
@@ -53,7 +53,7 @@ class SeenPlaces:
                     )
 
     def latencies(self) -> Mapping[int, float]:
-        """The seconds in which the gateway answered last, by shard; of those that are connected."""
+        """The latency of the gateway in seconds, by connected shard."""
         latencies = [(0, self._client.latency)]
         if isinstance(self._client, discord.AutoShardedClient):
             latencies = self._client.latencies
@@ -63,7 +63,7 @@ class SeenPlaces:
         """The permissions that the bot lacks to answer in a place, by Discord's names."""
         guild = self._client.get_guild(guild_id)
         channel = guild.get_channel_or_thread(place_id) if guild else None
-        if isinstance(channel, discord.ForumChannel):  # of which posts are answered
+        if isinstance(channel, discord.ForumChannel):  # where the bot answers in posts
             needed = [SEES, "read_message_history", "send_messages_in_threads"]
         elif has_rules(channel):
             writes = "send_messages_in_threads" if isinstance(channel, discord.Thread) else "send_messages"

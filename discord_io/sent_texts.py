@@ -1,22 +1,20 @@
-"""The texts that we sent: by them what is ours is told from what another process says in our name."""
+"""The texts that we sent, to tell our messages from those of another process with our token."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 
-MAX_TEXTS = 64  # a minute of edits: as far back as an event may come late
-# Discord takes away what is not a name of an emoji that the bot may not use.
+MAX_TEXTS = 64  # a minute of edits: how late an event may come
+# Of an emoji that the bot may not use, Discord keeps only the name.
 EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 class SentTexts:
-    """The texts that we sent for one message, and those found there that are as good as ours.
+    """The texts that we sent for one message, and those found there that count as ours.
 
-    By them what another process says there in our name is known for what it is.
-
-    Texts are the same here where they differ only in what Discord may change: white space, invisible characters, emoji.
-    An empty one, of a message that only says that it was changed, is anybody's.
+    Any other text in the message is of another process. Texts are equal if they differ only in what Discord may change:
+    white space, invisible characters, emoji. An empty text, of an event without content, counts as ours.
     """
 
     def __init__(self) -> None:
@@ -28,7 +26,7 @@ class SentTexts:
         self._known.append(self._newest)
 
     def overrule(self, text: str) -> None:
-        """Somebody else says this, and we go on: to be told of it again changes nothing."""
+        """Adds another process' text that we overwrite, so that a further event with it is ignored."""
         self._known.append(_gist(text))
 
     def __contains__(self, text: object) -> bool:
@@ -36,11 +34,11 @@ class SentTexts:
         return not gist or gist in self._known
 
     def ends_with(self, text: str) -> bool:
-        """Whether this is what we said last."""
+        """Whether this is our newest text."""
         return _gist(text) in ("", self._newest)
 
     def falls_short_of(self, text: str) -> bool:
-        """Whether this says more than we did last. Of two different texts exactly one falls short of the other."""
+        """Whether our newest text is shorter than this one. Of two different texts exactly one counts as shorter."""
         gist = _gist(text)
         return (len(gist), gist) > (len(self._newest), self._newest)
 

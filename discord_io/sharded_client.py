@@ -1,4 +1,4 @@
-"""discord.py's client of several shards, each of which connects, is lost and comes back without the others waiting."""
+"""discord.py's sharded client, changed so that each shard connects and reconnects without the others waiting."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ log = structlog.get_logger()
 LOOK_SECONDS = 5.0
 LIMITS_SECONDS = 30.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
-INVALID_SEQUENCE = 4007  # the code with which Discord refuses a RESUME behind an event that there was not
+INVALID_SEQUENCE = 4007  # the close code for a RESUME with an impossible sequence number
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
-# What the library stumbles over where something has another form than Discord's.
+# What discord.py raises for data in another form than Discord's.
 STUMBLES = (*UNREADABLE, zlib.error)
 OTHER_FORM = "what answers has another form than Discord's"
 
@@ -45,7 +45,7 @@ async def ask_gateway(client: discord.Client) -> tuple[int, int]:
 
 
 def _or_left_out(name: str, parse: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The library's parser of an event, which would end the connections of all shards where it cannot read one."""
+    """Wraps discord.py's parser of an event: its errors are logged, as they would end the connections of all shards."""
 
     def parse_or_leave_out(data: Any) -> None:
         try:
@@ -57,7 +57,7 @@ def _or_left_out(name: str, parse: Callable[[Any], None]) -> Callable[[Any], Non
 
 
 class Socket(DiscordClientWebSocketResponse):
-    """Knows with which code the gateway closed it also where the line was gone before that could be acknowledged."""
+    """Keeps the gateway's close code also if the connection was lost before the close could be acknowledged."""
 
     async def close(self, *, code: int = RESUMABLE, message: bytes = b"") -> bool:
         told = self.close_code
@@ -67,14 +67,14 @@ class Socket(DiscordClientWebSocketResponse):
             self._close_code = told or self._close_code
 
 
-discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[attr-defined]  # what the library makes of a connection
+discord.http.DiscordClientWebSocketResponse = Socket  # type: ignore[attr-defined]  # the class of its connections
 
 
 _opened: ContextVar[list[DiscordWebSocket]] = ContextVar("_opened")
 
 
 class WebSocket(DiscordWebSocket):
-    """Leaves no connection behind where it is given up before its IDENTIFY or RESUME: nobody else knows of it yet."""
+    """Closes its connection if it is cancelled before its IDENTIFY or RESUME, when nothing else refers to it yet."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(socket, loop=loop)
@@ -94,7 +94,7 @@ class WebSocket(DiscordWebSocket):
             raise
 
 
-discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # as which a shard comes back
+discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # the class with which a shard reconnects
 
 
 class Limit(discord.http.Ratelimit):
@@ -113,8 +113,8 @@ discord.http.Ratelimit = Limit  # type: ignore[misc]  # which a client makes for
 
 
 class Requests(discord.http.HTTPClient):
-    """Looks now and then for rate limits that nobody needs any more. The library looks at all that it has for each new
-    one, and each channel has some: the more channels it writes to, the longer would the event loop be held up for each.
+    """Clears expired rate limits once a minute. discord.py would check all of them for each new one, and each channel
+    has some: with many channels that would block the event loop.
     """
 
     _looked_at = -LIMITS_SECONDS
@@ -126,25 +126,25 @@ class Requests(discord.http.HTTPClient):
             super()._try_clear_expired_ratelimits()
 
 
-discord.client.HTTPClient = Requests  # type: ignore[attr-defined]  # by which a client asks Discord
+discord.client.HTTPClient = Requests  # type: ignore[attr-defined]  # the class of a client's HTTP requests
 
 
 class Shard(LibrarysShard):
     """One shard's connection."""
 
-    end_code = 1000  # with which its session ends
+    end_code = 1000  # the close code when it ends; 1000 ends the session
     _client: ShardedClient
     _returning: asyncio.Task[None] | None = None
 
     def __init__(self, ws: DiscordWebSocket, client: ShardedClient, queue_put: Callable[[EventItem], None]) -> None:
         super().__init__(ws, client, queue_put)
         self._is_up = client.is_up
-        self._handled_exceptions += STUMBLES  # by which the library would end all shards
+        self._handled_exceptions += STUMBLES  # else these would end all shards
 
     async def _handle_disconnect(self, e: Exception) -> None:
         if isinstance(e, STUMBLES):
             await self.ws.close(code=RESUMABLE)
-            if not self._is_up(self.id):  # a session whose beginning was not read is of no use
+            if not self._is_up(self.id):  # a session whose READY was not read is of no use
                 self.ws.session_id = None
         await super()._handle_disconnect(e)
 
@@ -153,20 +153,20 @@ class Shard(LibrarysShard):
         return self._returning is not None and not self._returning.done()
 
     async def reidentify(self, exc: ReconnectWebSocket) -> None:
-        """Connects anew, while the other shards are served: the library has them wait."""
+        """Reconnects while the other shards are served; in discord.py they would wait."""
         self._returning = asyncio.create_task(self._return(exc))
 
     async def _return(self, exc: ReconnectWebSocket) -> None:
-        # Lost before it was READY, or refused, as it would be each time: there is nothing to go on with.
+        # It was lost before READY, or the RESUME would be refused each time: there is no session to resume.
         if exc.resume and (self.ws.session_id is None or self.ws.socket.close_code == INVALID_SEQUENCE):
             exc = ReconnectWebSocket(self.id, resume=False)
         if not exc.resume:
-            self._dispatch("shard_disconnect", self.id)  # which the library says only once it connects
+            self._dispatch("shard_disconnect", self.id)  # discord.py dispatches that only once it connects
             await self._client.may_identify(self.id)
         await super().reidentify(exc)
 
     async def reconnect(self) -> None:
-        """Tries again to go on with its session, as the library does it for a single shard only."""
+        """Tries to resume its session, which discord.py does for unsharded clients only."""
         await self.reidentify(ReconnectWebSocket(self.id))
 
     async def close(self) -> None:
@@ -178,29 +178,29 @@ class Shard(LibrarysShard):
 
 
 class ShardedClient(discord.AutoShardedClient):
-    """A client to which shards are added, and from which they are taken, while it runs.
+    """A client whose shards can be added and removed while it runs.
 
-    health: told which shards there are to be. max_concurrency: how many buckets of shards may IDENTIFY at once, as
-    Discord says.
+    health: told which shards are expected. max_concurrency: how many buckets of shards may IDENTIFY at once, as Discord
+    says.
     """
 
     max_concurrency = 1
-    replays: Replays | None = None  # by which a shard is gone on with, that another process had
-    # What the library calls __shards and __queue.
+    replays: Replays | None = None  # resumes the sessions of shards that another process had
+    # discord.py's private attributes __shards and __queue.
     _AutoShardedClient__shards: dict[int, Shard]
     _AutoShardedClient__queue: asyncio.PriorityQueue[EventItem]
 
     def __init__(self, health: Health, *, intents: discord.Intents, **options: Any) -> None:
         super().__init__(intents=intents, **options)
         self.health = health
-        self._AutoShardedClient__queue = asyncio.PriorityQueue()  # or it cannot be closed before it is started
-        self._turns: dict[int, tuple[int | None, float]] = {}  # by bucket: the shard that is to IDENTIFY; until when
+        self._AutoShardedClient__queue = asyncio.PriorityQueue()  # else it cannot be closed before it is started
+        self._turns: dict[int, tuple[int | None, float]] = {}  # by bucket: the shard whose turn it is; until when
         self._launching: asyncio.Task[None] | None = None
         parsers = self._connection.parsers
         parse_ready: Callable[[Any], None] = parsers["READY"]
 
         def ready(data: Any) -> None:
-            # Servers that the bot has left since the last session; the library clears them of a single shard only.
+            # Drops guilds that the bot has left since the last session; discord.py does so for unsharded clients only.
             self.forget_guilds(data["shard"][0])
             parse_ready(data)
 
@@ -209,15 +209,15 @@ class ShardedClient(discord.AutoShardedClient):
         parsers["READY"] = ready
 
     async def ask_count(self) -> int:
-        """Has as many shards as Discord recommends, unless it was told how many. Returns how many. Raises FAILURES."""
+        """Sets shard_count to what Discord recommends, unless it is set, and returns it. Raises FAILURES."""
         if self.shard_count is None:
             self.shard_count, self.max_concurrency = await ask_gateway(self)
         return self.shard_count
 
     async def may_identify(self, shard_id: int) -> None:
-        """Waits until it is this shard's turn; it then has some seconds to connect.
+        """Waits for this shard's turn to IDENTIFY; it then has some seconds to connect.
 
-        To be called before it connects: on a connection of a shard that waits nobody reads the answers to heartbeats.
+        To be called before it connects: while a shard waits, nobody would read its connection's heartbeat answers.
         """
         await self._turn(shard_id, shard_id, None)
 
@@ -225,7 +225,7 @@ class ShardedClient(discord.AutoShardedClient):
         await self._turn(shard_id or 0, None, shard_id or 0)
 
     async def _turn(self, shard_id: int, holder: int | None, before: int | None) -> None:
-        """Waits for a shard's turn unless it was the holder before; it is what it is called from then on."""
+        """Waits until a bucket's turn is free, or is held by `before`; then gives it to `holder`."""
         bucket, now = shard_id % self.max_concurrency, asyncio.get_running_loop().time
         while True:
             had, until = self._turns.get(bucket, (None, 0.0))
@@ -235,7 +235,7 @@ class ShardedClient(discord.AutoShardedClient):
             await asyncio.sleep(until - now())
 
     async def launch_shards(self) -> None:
-        """Launches the first, and leaves the others to a task: what comes on it is not to wait. Raises FAILURES."""
+        """Launches the first shard, and the others in a task, so that the first is served at once. Raises FAILURES."""
         if self.is_closed():
             return
         first, *others = self.shard_ids or range(await self.ask_count())
@@ -261,7 +261,7 @@ class ShardedClient(discord.AutoShardedClient):
                 return
 
     async def _launch(self, shard_id: int) -> None:
-        """Returns once it has sent its IDENTIFY."""
+        """Connects a shard. Returns once it has sent its IDENTIFY."""
         if self.replays:
             await self.replays.open(self, shard_id)
         await self.may_identify(shard_id)
@@ -275,13 +275,13 @@ class ShardedClient(discord.AutoShardedClient):
         shard.launch()
 
     async def connect_shard(self, shard_id: int) -> None:
-        """Connects one more, however often it has to try; returns once it has sent its IDENTIFY."""
+        """Connects one more shard, with retries. Returns once it has sent its IDENTIFY."""
         self.health.expects([shard_id])
         self._connection.shard_ids = [*self._connection.shard_ids, shard_id]
         await self._launch_in_the_end(shard_id)
 
     async def disconnect_shard(self, shard_id: int) -> None:
-        """Nothing comes on it any more, and its session ends, or is left to another process."""
+        """Disconnects a shard; its session ends, or is left to another process."""
         self.health.leaves(shard_id)
         self._connection.shard_ids = [one for one in self._connection.shard_ids if one != shard_id]
         if shard := self._AutoShardedClient__shards.pop(shard_id, None):
@@ -291,8 +291,8 @@ class ShardedClient(discord.AutoShardedClient):
             await self.replays.leave(shard_id)
 
     def forget_guilds(self, shard_id: int) -> None:
-        """Those of a shard that another process has from now on, or that has a new session: what was deleted meanwhile
-        stood in the library's cache."""
+        """Drops the guilds of a shard that another process has from now on, or that has a new session: the cache may
+        have messages that were deleted meanwhile."""
         if (messages := self._connection._messages) is not None:  # noqa: SLF001 - as below
             kept = [m for m in messages if (m.guild.shard_id if m.guild else DIRECT) != shard_id]
             messages.clear()
@@ -305,7 +305,7 @@ class ShardedClient(discord.AutoShardedClient):
             shard.end_code = RESUMABLE
 
     def sessions(self, now: datetime) -> dict[int, Session]:
-        """As they are now, of each shard that has one."""
+        """The current session of each shard that has one."""
         sockets = {shard_id: shard.ws for shard_id, shard in self._AutoShardedClient__shards.items()}
         return {
             shard_id: Session(socket.session_id, str(socket.gateway), socket.sequence, now, self.shard_count or 1)
@@ -317,14 +317,14 @@ class ShardedClient(discord.AutoShardedClient):
         return self.health.is_up(shard_id)
 
     async def reconnect_shard(self, shard_id: int) -> None:
-        """Connects it anew, unless it is about to."""
+        """Reconnects a shard, unless it is reconnecting already."""
         shard = self._AutoShardedClient__shards[shard_id]
         if not shard.is_returning:
             await shard.disconnect()
             await shard.reconnect()
 
     async def keep_ready(self) -> None:
-        """Connects those anew that are connected and do not become ready. Until cancelled."""
+        """Reconnects shards that are connected but do not become ready. Until cancelled."""
         since: dict[DiscordWebSocket, float] = {}
         while True:
             await asyncio.sleep(LOOK_SECONDS)

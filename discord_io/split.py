@@ -1,13 +1,13 @@
-"""Cutting a text into messages that Discord takes, without breaking words or code blocks."""
+"""Splits a text into messages that Discord accepts, without breaking words or code blocks."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 
-# Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than what Discord counts.
+# Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than Discord's count.
 MAX_LENGTH = 2_000
-# Discord knows fences of backticks only. They may stand right behind the mark of a list's item.
+# Discord knows fences of backticks only. A fence may follow the mark of a list item.
 FENCE = re.compile(r"^[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,8})[ \t]*+([^\s`]{0,32})[^`\n]*+$", re.MULTILINE)
 LONGEST_CLOSING = len("\n") + 8
 JOINERS = "\u200d\ufe0f"  # zero-width joiner, emoji variation selector
@@ -21,15 +21,15 @@ def length(text: str) -> int:
 
 
 def is_blank(text: str) -> bool:
-    """Whether Discord would call it empty: nothing but white space and invisible characters."""
+    """Whether Discord would consider it empty: only white space and invisible characters."""
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 
 def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
-    """The text as messages of at most limit characters each; none of them is blank.
+    """Splits a text into messages of at most limit characters each, none of them blank.
 
-    A code block that crosses a cut is closed before it and opened again behind it, in its language; one that the text
-    leaves open is closed. As the text grows, every part but the last stays as it is.
+    A code block that crosses a cut is closed before it and opened again after it, in its language; one that is still
+    open at the end is closed. As the text grows, every part but the last stays the same.
     """
     parts: list[str] = []
     opening = ""
@@ -45,17 +45,17 @@ def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
 
 
 def closed(text: str) -> str:
-    """The text with the code block that it leaves open closed."""
+    """The text with a code block that is still open closed."""
     return text.rstrip() + _fence_state(text)[1]
 
 
 def clipped(text: str, limit: int) -> str:
-    """The text, or as much of its beginning as fits in limit characters with an ellipsis behind it."""
+    """The text, or its beginning with an ellipsis, in at most limit characters."""
     return text if length(text) <= limit else text[: _index_at(text, limit - 1)].rstrip() + "…"
 
 
 def ending(text: str, limit: int) -> str:
-    """The text, or as much of its end as fits in limit characters, from a line or a word on, behind an ellipsis."""
+    """The text, or an ellipsis and its end from a line or a word on, in at most limit characters."""
     text = text.rstrip()
     if length(text) <= limit:
         return text
@@ -65,21 +65,21 @@ def ending(text: str, limit: int) -> str:
 
 
 def _cut(opening: str, text: str, limit: int) -> int:
-    """How much of the text goes into one message that begins with this opening line, its code block closed."""
+    """How many characters of the text fit into one message after this opening line, with its code block closed."""
     if _fits((opening + text).rstrip(), limit):
         return len(text)
     room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
     for border in BORDERS:
-        earliest = 0 if border is BORDERS[-1] else room // 2  # no cut wastes half of the message, words excepted
+        earliest = 0 if border is BORDERS[-1] else room // 2  # only a cut between words may waste half of the message
         if cut := max((match.start() for match in border.finditer(text, earliest, room + 1)), default=0):
             return cut
     return room
 
 
 def _fits(text: str, limit: int) -> bool:
-    """Whether the text, its code block closed, is one message now and was so at every length while it grew.
+    """Whether the text, with its code block closed, fits into one message now and did at every length while it grew.
 
-    A code fence that is half typed takes more room than one that is whole: a part that was full then stays full.
+    A half-written code fence takes more room than a whole one: a part that was full then stays full.
     """
     over = length(text) + LONGEST_CLOSING - limit
     grown = (text[: len(text) - missing] for missing in range(over))
@@ -87,10 +87,10 @@ def _fits(text: str, limit: int) -> bool:
 
 
 def _index_at(text: str, units: int) -> int:
-    """The index in the text up to which its first so many UTF-16 units reach, never inside a joined character."""
+    """The index at which so many UTF-16 units of the text end, never inside a joined character."""
     units = max(units, 0)
     index = min(units, len(text))
-    if length(text[:index]) > units:  # some take two
+    if length(text[:index]) > units:  # some characters take two units
         index = bisect_right(range(index), units, key=lambda end: length(text[:end])) - 1
     inside = index
     while inside > 1 and inside < len(text) and (text[inside] in JOINERS or text[inside - 1] == JOINERS[0]):
@@ -99,7 +99,7 @@ def _index_at(text: str, units: int) -> int:
 
 
 def _fence_state(text: str) -> tuple[str, str]:
-    """The line that opens the code block which the text leaves open, and the line that closes it; or two empty ones."""
+    """The opening and the closing line of a code block that is still open at the text's end; empty: there is none."""
     marker = language = ""
     for match in FENCE.finditer(text):
         if not marker:

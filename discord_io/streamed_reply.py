@@ -1,4 +1,4 @@
-"""One answer on its way into a channel: posted as soon as there is text, edited as it grows, split where it must be."""
+"""One answer as it is streamed to a channel: posted as soon as there is text, edited as it grows, split if too long."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
 from state.message import NOBODY
 
-# Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
+# Discord allows 5 edits in 5 s for each message; fewer read as well, and leave room for other requests.
 EDIT_INTERVAL_SECONDS = 1.0
-# Nobody sees the difference, and the request to the model goes out first.
+# Nobody sees the difference, and the request to the model is sent first.
 TYPING_DELAY_SECONDS = 0.01
-# After an outage that discord.py's own five tries did not outlast: each wait is so many times the one before.
+# After an outage longer than discord.py's own five tries: each wait is so many times the one before.
 RETRY_INTERVALS = 2
 MAX_RETRY_INTERVALS = 30
-DELIVERY_SECONDS = 600.0  # how long an answer that is whole waits for Discord to take it
-NOTE = re.compile(r"-# [^\n]* …")  # a place in the queue, or what is being done: nothing of the answer itself
+DELIVERY_SECONDS = 600.0  # how long posting a complete answer is tried
+NOTE = re.compile(r"-# [^\n]* …")  # a place in the queue, or what is being done: no part of the answer itself
 # Discord: a nonce is known for "the past few minutes".
 NONCE_SECONDS = 120.0
 
@@ -39,7 +39,7 @@ class _Content(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """found: it stood already when we came to it, and nothing has been edited since."""
+    """A message of the answer. found: it was posted before, and we have not edited it since."""
 
     message: Posted
     content: _Content
@@ -50,15 +50,15 @@ class _Part:
 class StreamedReply:
     """One answer. show() is called as the text grows, finish() once.
 
-    question: what is answered; the nonces come from its id. reply_to: the id of the message that the first part replies
-    to, asked for when it is posted. addressees: ids of those who are answered. record: told of each part as it is
-    posted or edited; retract: of the id of one before it is taken back. adopted: None for a new answer; for one that is
-    finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
-    types: whether the bot is shown to be typing from the beginning until something stands.
+    question: the message that is answered; nonces are made from its id. reply_to: returns the id of the message that
+    the first part replies to, when that is posted. addressees: ids of those who are answered. record: called with each
+    part when it is posted or edited; retract: with the id of a part before it is deleted. adopted: None for a new
+    answer; for one that an earlier process began, its posted parts in order: they are edited, not sent again. types:
+    whether the bot is shown as typing from the start until something is posted.
 
-    Where another process with our token answers the same question, the one that has said more goes on, and the other
-    leaves what stands as it is: its post is broken by Problem.ELSEWHERE. broken: done early when posting failed, and
-    there is no use in going on.
+    If another process with our token answers the same question, the one with the longer text goes on. The other leaves
+    its messages as they are, and fails with Problem.ELSEWHERE. broken: the task that posts; done early if posting has
+    failed for good.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class StreamedReply:
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._first_sent: dict[int, float] = {}  # when each part was sent, arrived or not
-        self.stood_at: float | None = None  # by the loop's clock, when the first of the answer stood that we posted
+        self.stood_at: float | None = None  # by the loop's clock, when our first text of the answer was posted
         self._carded: set[int] = set()  # the parts that were sent a card, arrived or not
         self._resumes = adopted is not None
         self._text = ""
@@ -98,7 +98,7 @@ class StreamedReply:
         self._gives_way = asyncio.Event()
         self._final = False
         self._give_up_at: float | None = None
-        self.is_refused = False  # Discord took nothing of it when it was tried last
+        self.is_refused = False  # Discord could not be reached at the last try
         self._taken_back = asyncio.get_running_loop().create_future()
         self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
@@ -111,7 +111,7 @@ class StreamedReply:
 
     @property
     def standing(self) -> list[MessageRecord]:
-        """The messages of this answer, as they stand in the channel."""
+        """The messages of this answer, as they are in the channel."""
         return [self._record_of(part.message, part.content.text) for part in self._parts]
 
     @property
@@ -120,27 +120,27 @@ class StreamedReply:
         return self._parts[-1].content.text if self._parts else ""
 
     def begin_typing(self) -> None:
-        """Shows the bot typing until something stands."""
+        """Shows the bot as typing until something is posted."""
         if self._typing is None:
             self._typing = asyncio.create_task(self._type())
 
     def show(self, text: str) -> None:
-        """The whole text so far."""
+        """Shows this text: the whole answer so far."""
         self._text = text
         self._changed.set()
 
     def leave(self) -> None:
-        """Posts nothing more: what stands stays as it is."""
+        """Stops posting. Messages that are posted stay as they are."""
         self.broken.cancel()
         if self._typing:
             self._typing.cancel()
 
     def overheard(self, message_id: int, content: str, reply_to: int | None) -> None:
-        """To be told of every message of our own user in this channel that is posted or edited, whoever did it.
+        """Must be called for every message of our own user that is posted or edited in this channel, by any process.
 
-        content: the whole text; empty where the event has none. reply_to: what a new message replies to, if anything.
+        content: the whole text; empty: the event has none. reply_to: the message that a new one replies to, if any.
         """
-        # What is found while resuming may be our own, from before: the nonce of the first part will tell.
+        # While resuming, it may be our own from before: the nonce of the first part will tell.
         is_first_move = not self._sent and not self._resumes
         if is_first_move and reply_to is not None and reply_to == self._reply_to():
             self._give_way()
@@ -148,7 +148,7 @@ class StreamedReply:
             sent = self._sent[index]
             if part.message.message_id != message_id or content in sent:
                 continue
-            # It reads as we never wrote it. What we go on with is put right by the next edit.
+            # We never wrote this text. If we go on, our next edit replaces it.
             if part.found:
                 sent.add(content)
             elif sent.falls_short_of(content):
@@ -169,14 +169,14 @@ class StreamedReply:
             raise PostError(Problem.ELSEWHERE, "another process answers this")
 
     def take_back(self, *, is_finished: bool, place: str = "", is_begun: bool = False) -> bool:
-        """What was to be posted is not the answer any more. Returns False where something of it stands already.
+        """Withdraws the answer before it is posted. Returns False if something of it is posted already.
 
-        place: what may stand, and is nothing of it; is_begun: anything may. is_finished: finish() has been called, or
-        is about to be. It raises Problem.TAKEN_BACK, and is to be called once more with another answer. What Discord is
-        being sent at this moment becomes that by an edit.
+        place: a note that may be posted, as it is no part of the answer; is_begun: anything may be. is_finished:
+        finish() has been called, or is about to be. It then raises Problem.TAKEN_BACK, and is to be called again with
+        another answer. A text that is being sent at this moment is replaced by an edit.
         """
         stands = not is_begun and any(part.content.text != place for part in self._parts)
-        is_over = self.broken.done() and not (is_begun and self.is_refused)  # else it is still to be told why
+        is_over = self.broken.done() and not (is_begun and self.is_refused)  # else the reason is still to be posted
         if stands or is_over:
             return False
         self._final, self._card, self._extra = False, None, ()
@@ -186,15 +186,15 @@ class StreamedReply:
         return True
 
     async def finish(self, text: str, card: Card | None = None, files: Sequence[MadeFile] = ()) -> int | None:
-        """Posts what is still to be posted, the card and the files on its last message, with what of the text is better
-        a file; an empty text takes back what was posted.
+        """Posts the rest, with the card and the files on the last message; long code and wide tables become files, too.
+        An empty text deletes what was posted.
 
-        Returns the id of the last message; None when none stands. Raises PostError.
+        Returns the id of the last message; None: there is none. Raises PostError.
         """
         if not self._taken_back.done():
             self._final, self._card, self._extra = True, card, files
             self.show(text)
-            if self.broken.done() and not self.broken.exception():  # another end stands already
+            if self.broken.done() and not self.broken.exception():  # another ending was posted already
                 self.broken = asyncio.create_task(self._publish())
             await asyncio.wait({self.broken, self._taken_back}, return_when=asyncio.FIRST_COMPLETED)
         if self._taken_back.done():
@@ -207,10 +207,10 @@ class StreamedReply:
         return self._parts[-1].message.message_id if self._parts else None
 
     async def explain(self, text: str) -> bool:
-        """Says in a line why there is no more of the answer. Returns whether that stands. Raises PostError.
+        """Posts a line that says why the answer ends. Returns whether it was posted. Raises PostError.
 
-        It has the nonce of the part that is missing: should that have arrived after all, nothing is posted beside it.
-        What is left of the time in which the answer might have been posted it has, too, unless it is called off.
+        It has the nonce of the missing part: if that has arrived after all, nothing is posted in addition. It is tried
+        for what is left of DELIVERY_SECONDS, unless it is called off.
         """
         nonce, failures = self._nonce(len(self._parts)), 0
         while True:
@@ -223,7 +223,7 @@ class StreamedReply:
                     raise PostError(Problem.TAKEN_BACK, "it was called off") from error
 
     async def react(self, emoji: str) -> None:
-        """Reacts to what would have been replied to."""
+        """Reacts to the message that would have been replied to."""
         await self._wire.react(self._reply_to(), emoji)
 
     async def _type(self) -> None:
@@ -236,9 +236,9 @@ class StreamedReply:
             self._typing = None
 
     async def _publish(self) -> None:
-        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow; until all stands.
+        """Posts and edits as fast as the edit interval and Discord allow, until the whole answer is posted.
 
-        What is whole is given up after DELIVERY_SECONDS in which Discord took nothing of it.
+        A complete answer is given up after DELIVERY_SECONDS in which Discord accepted nothing of it.
         """
         failures = 0
         while True:
@@ -246,7 +246,7 @@ class StreamedReply:
             self._check()
             text, is_final, wanted = self._text, self._final, self._wanted()
             parts = [content.text for content in wanted]
-            # What stands from before has been read: less of it is not shown while the answer is made once more.
+            # People have read what an earlier process posted: while the answer is made again, it is not shortened.
             stands = sum(length(part.content.text) for part in self._parts) if self._text_standing() else 0
             is_held = self._resumes and not is_final and sum(map(length, parts)) < stands
             try:
@@ -273,7 +273,7 @@ class StreamedReply:
                 await self._changed.wait()
 
     def _wanted(self) -> list[_Content]:
-        """The messages as they are to stand now. Files come with the last of them, once it is known which that is."""
+        """The messages as they should be now. Files are attached to the last one, once the answer is complete."""
         shown, made = with_files(self._text) if self._attaches else (self._text, [])
         files = [*made, *(self._extra if self._attaches else ())][:MAX_FILES] if self._final and self._text else []
         self._made = {file.name: file for file in files}
@@ -282,15 +282,15 @@ class StreamedReply:
         return [*(_Content(part, None) for part in before), *ends]
 
     def _go_without_files(self, error: PostError) -> None:
-        """Rather the whole text in messages, where Discord may not have taken the files. Raises what else it is."""
+        """Falls back to the whole text in messages if Discord may have refused the files; else raises the error."""
         if not self._made or error.problem not in (Problem.FORBIDDEN, Problem.REJECTED):
             raise error
         self._attaches = False
 
     def _wait(self, error: PostError, failures: int, *, is_final: bool = True) -> float:
-        """The seconds until the next try. What Discord says of that counts, unless it would be too late then.
+        """The seconds until the next try: what Discord says, unless that is after DELIVERY_SECONDS.
 
-        Raises the error where another try makes no sense, or what is whole has waited long enough.
+        Raises the error where another try makes no sense, or a complete answer has been tried long enough.
         """
         if error.problem is not Problem.UNREACHABLE:
             raise error
@@ -305,24 +305,24 @@ class StreamedReply:
         return min(self._interval * min(intervals, MAX_RETRY_INTERVALS), left)
 
     async def _cut(self, count: int) -> None:
-        """Takes back the messages behind the first so many, and one that may have arrived behind them."""
+        """Deletes the messages after the first so many, and one that may have arrived after them."""
         index = len(self._parts)
         if index in self._first_sent and (found := await self._find(index)):
             self._take(index, found, _Content(found.content, None, found.files), self._now(), found=True)
         while len(self._parts) > count:
             self._check()
             message_id = self._parts[-1].message.message_id
-            self._retract(message_id)  # or that it is gone would be heard as if somebody had deleted the answer
+            self._retract(message_id)  # else the event would look as if somebody had deleted the answer
             await self._wire.delete(message_id)
             self._parts.pop()
 
     def _text_standing(self) -> str:
-        """What stands of the answer."""
+        """The text of the answer that is posted."""
         text = "\n\n".join(part.content.text for part in self._parts)
         return "" if NOTE.fullmatch(text) else text
 
     async def _bring(self, index: int, content: _Content) -> float | None:
-        """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""
+        """Posts or edits one part. Returns the seconds until it may be edited, if it is too early; else None."""
         self._check()
         if index >= len(self._parts):
             await self._send(index, content)
@@ -332,7 +332,7 @@ class StreamedReply:
             return None if part.content == content else wait
         stood, part.found = part.content, False
         self._sent[index].add(content.text)
-        if content.card is None and index in self._carded:  # of what was taken back
+        if content.card is None and index in self._carded:  # the card of an answer that was withdrawn
             await self._wire.settle(part.message.message_id, content.text)
         else:
             self._note_card(index, content)
@@ -341,14 +341,14 @@ class StreamedReply:
         self._stop_typing()
         part.next_edit = self._now() + self._interval
         self._note_standing(content.text)
-        if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
+        if part.content is stood:  # else another process edited it meanwhile, before or after this edit
             part.content = content
         self._record(self._record_of(part.message, content.text))
         return None
 
     async def _send(self, index: int, content: _Content) -> None:
-        """Posts one part, or takes what its nonce gave: ours from an earlier try, or from before our process died."""
-        # Whoever resumes it may have been unable to look, or looked before it arrived.
+        """Posts one part, or adopts the message with its nonce: of an earlier try, or of an earlier process."""
+        # When resuming, looking for it may have failed, or may have come before it arrived.
         is_again = index in self._first_sent or (self._resumes and index == 0)
         sent = self._sent[index]
         sent.add(content.text)
@@ -364,7 +364,7 @@ class StreamedReply:
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
         text = content.text if sent.ends_with(message.content) else message.content
-        # An earlier try may have had no card, and one of another process another prompt's.
+        # An earlier try may have had no card, and another process' message another prompt's card.
         stands = _Content(text, None if is_again or self._resumes else content.card, message.files)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
         self._note_standing(text)
@@ -381,18 +381,18 @@ class StreamedReply:
             self._carded.add(index)
 
     async def _find(self, index: int) -> Posted | None:
-        """What stands of a part that was sent before: it may have arrived after all."""
+        """Looks for a part that was sent before: it may have arrived after all."""
         after = self._parts[-1].message.message_id if self._parts else self._question.message_id
         try:
             return await self._wire.find(self._sent[index], after=after, reply_to=self._replied_to(index))
         except PostError as error:
             if error.problem not in (Problem.FORBIDDEN, Problem.UNKNOWN):
                 raise
-            # Of what an earlier process may have sent it is not known when it did.
+            # When an earlier process may have sent it is unknown.
             is_old = self._now() > self._first_sent[index] + NONCE_SECONDS
             if is_old or (self._resumes and error.problem is Problem.UNKNOWN):
                 raise PostError(Problem.UNKNOWN, str(error)) from error
-            return None  # the nonce tells as well
+            return None  # the nonce prevents a second message
 
     def _replied_to(self, index: int) -> int | None:
         return self._reply_to() if index == 0 else None
@@ -401,7 +401,7 @@ class StreamedReply:
         return f"{self._question.message_id}-{index}"
 
     def _take(self, index: int, message: Posted, content: _Content, next_edit: float, *, found: bool) -> None:
-        """This message is the part from now on."""
+        """Adds a message as the next part."""
         if found:
             self._sent[index].add(content.text)
         self._parts.append(_Part(message, content, next_edit, found))

@@ -1,4 +1,4 @@
-"""Cards as Discord's components: buttons, menus, forms, and the custom_ids by which their clicks are known again."""
+"""Cards as Discord's components: buttons, menus, forms, and the custom_ids by which their clicks are recognised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from state.prompts import AwaitingType
 PREFIX = "parley:prompt:"
 OFFER_PREFIX = "parley:offer:"
 THREAD_PREFIX = "parley:thread:"
-# What follows the prompt in a custom_id is one of these, a Press, or the index of an option.
+# In a custom_id the prompt's id is followed by one of these, a Press, or the index of an option.
 MENU, FORM = "menu", "text"
 
 # Discord's limits, in characters.
@@ -23,27 +23,27 @@ MAX_OPTION_LABEL = 100
 MAX_TITLE = MAX_FORM_LABEL = 45
 MAX_FORM_DESCRIPTION = 100
 MAX_WRITTEN = 1_000
-# Discord: one row of so many.
+# Discord: the buttons of one row.
 MAX_BUTTONS = 5
 
 Item = discord.ui.Button[Any] | discord.ui.Select[Any]
 
 
 def custom_id(prompt_id: str, what: str) -> str:
-    """At most 100 characters, as Discord wants it."""
+    """The custom_id of a component; within Discord's limit of 100 characters."""
     return f"{PREFIX}{prompt_id}:{what}"
 
 
 def view_of(card: Card) -> discord.ui.View | None:
-    """The card's components: up to 5 options are buttons, up to 25 a menu. None for what can only be typed.
+    """The card's components: up to 5 options are buttons, up to 25 a menu; None: the answer can only be typed.
 
-    The library keeps no such view, as it keeps no finished one: clicks are read from the raw interaction, which also
-    works after a restart. It must be made where an event loop runs.
+    The view is stopped, so discord.py does not keep it: clicks are read from the raw interaction, which also works
+    after a restart. Must be called in an event loop.
     """
     items: list[Item] = []
     match card.awaiting_type:
         case AwaitingType.SELECTION:
-            # By their numbers they can be typed as well, and an option without visible characters still shows.
+            # An option can also be chosen by typing its number, and one without visible characters still shows.
             labels = [
                 f"{f'{number}. ' if card.numbered else ''}{' '.join(label.split())}"
                 for number, label in enumerate(card.labels, 1)
@@ -70,7 +70,7 @@ def view_of(card: Card) -> discord.ui.View | None:
 
 
 def offer_view(offer_id: str, labels: Mapping[str, str]) -> discord.ui.View:
-    """The quick replies of an offer. offer_id: up to 40 ASCII characters. labels: by what each reply is called."""
+    """The quick replies of an offer. offer_id: up to 40 ASCII characters. labels: each reply's label, by its name."""
     first, *_ = labels
     return _view(
         [
@@ -99,7 +99,7 @@ def _view(items: Sequence[Item]) -> discord.ui.View:
 
 
 def form_of(prompt_id: str, title: str, question: str) -> discord.ui.Modal:
-    """A form with one input for up to 1,000 characters. The library does not keep it either.
+    """A form with one input for up to 1,000 characters. discord.py does not keep it either.
 
     Of a long text it shows the end, where the question is.
     """

@@ -1,6 +1,6 @@
-"""Who can read a channel, by roles and overwrites alone: the bot knows no members but those it asks for.
+"""Who can read a channel, by roles and overwrites only: the bot has no list of members.
 
-A thread is read by whoever can read its channel, a private one by its members alone.
+A thread can be read by all who can read its channel, a private one by its members only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import discord
 
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread
 
-# The permission to read what is said from now on, which is all that some of a channel's readers have.
+# The permission to read new messages, which is all that some readers of a channel have.
 SEES = "view_channel"
 NEEDED = (SEES, "read_message_history")
 NEEDED_WITH_VOICE = (*NEEDED, "connect")
@@ -29,12 +29,12 @@ def needed_to_read(channel: Channel) -> tuple[str, ...]:
 
 
 def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
-    """Whether these permissions let somebody read it; of a private thread, whom it has as a member."""
+    """Whether these permissions let somebody read the channel; a private thread: if they are a member."""
     return PERMISSIONS[needed_to_read(channel)] <= allowed
 
 
 async def is_in(channel: Channel, user_id: int) -> bool:
-    """Whether somebody is a member of a private thread, which is asked of Discord; anybody is of all else."""
+    """Whether somebody is a member of a private thread, by asking Discord; True for any other channel."""
     if not _is_private(channel):
         return True
     try:
@@ -49,7 +49,7 @@ def _is_private(channel: Channel) -> TypeGuard[discord.Thread]:
 
 
 def has_rules(channel: object) -> TypeGuard[Channel]:
-    """Whether roles and overwrites are known; those of a thread are its channel's."""
+    """Whether its roles and overwrites are known; those of a thread are its channel's."""
     return isinstance(channel, Channel) and _rules(channel) is not None
 
 
@@ -58,10 +58,10 @@ def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
 
 
 def is_read_by_all_of(there: Channel, here: Channel) -> bool:
-    """Whether whoever sees what is said here can read what was said there, whichever roles they may have.
+    """Whether everybody who sees new messages here can read the history there, whatever roles they have.
 
-    Where it depends on who has which roles together, it is no. So it is of an age-restricted channel elsewhere: Discord
-    asks there for an age, of which it tells bots nothing.
+    False if it depends on who has which roles together. Also False for an age-restricted channel elsewhere: Discord
+    checks people's age there, and does not tell bots.
     """
     rules_there, rules_here = _rules(there), _rules(here)
     if rules_there is None or rules_here is None or (_is_private(there) and there != here):
@@ -75,8 +75,8 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """What matters of a role, or of a member's own overwrite. sees, has: granted in the server; the others: what the
-    overwrites here and there say, None where they say nothing."""
+    """What matters of a role, or of a member's own overwrite. sees, has: granted in the guild. sees_here, has_there:
+    what the overwrites here and there set; None: nothing."""
 
     sees: bool = False
     has: bool = False
@@ -87,7 +87,7 @@ class _Role:
 def _is_lacked(permission: str, there: discord.abc.GuildChannel, here: discord.abc.GuildChannel) -> bool:
     """Whether somebody may see this channel and lack the permission in that one.
 
-    Two roles are enough to find out: one that lets see this channel, and one that takes the permission in that.
+    Trying two roles is enough: one that allows to see this channel, and one that denies the permission in that one.
     """
     overwrites_here = {target.id: overwrite for target, overwrite in here.overwrites.items()}
     overwrites_there = {target.id: overwrite for target, overwrite in there.overwrites.items()}
@@ -103,7 +103,7 @@ def _is_lacked(permission: str, there: discord.abc.GuildChannel, here: discord.a
 
     guild = here.guild
     everybody = read(guild.id, guild.default_role.permissions)
-    # Those that are alike count once. Administrators can read everything, and the bot itself is no reader.
+    # Equal roles count once. Administrators can read everything, and the bot itself does not count.
     others = [role for role in guild.roles if not (role.permissions.administrator or role == guild.self_role)]
     roles = {_Role(), *(read(role.id, role.permissions) for role in others if not role.is_default())}
     members = {*overwrites_here, *overwrites_there} - {guild.me.id, *(role.id for role in guild.roles)}
@@ -117,9 +117,10 @@ def _is_lacked(permission: str, there: discord.abc.GuildChannel, here: discord.a
 
 
 def _holds(roles: list[tuple[bool, bool | None]], own: bool | None) -> bool:
-    """Whether somebody with these roles, the one that all have first, has a permission in a channel.
+    """Whether somebody with these roles, @everyone first, has a permission in a channel.
 
-    Of each role: whether it grants it in the server, and what the channel's overwrite says. own: what theirs says.
+    Each role: whether it grants it in the guild, and what its overwrite in the channel sets. own: the member's
+    overwrite.
     """
     (_, for_all), *others = roles
     said = {says for _, says in others}
