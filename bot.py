@@ -18,7 +18,7 @@ from command_line import command_line
 from commands import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
-from discord_io.incoming_messages import replied_to_id
+from discord_io.message_records import replied_to_id
 from running_bot import RunningBot
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import structlog
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES, Transcripts, kept_of, without_lost_quote
 from discord_io.discord_wire import Channel, find_channel
-from discord_io.incoming_messages import bot_of, replied_to_id, to_record
+from discord_io.incoming_messages import bot_of
+from discord_io.message_records import replied_to_id, to_record
 from discord_io.who_may_read import has_rules, is_in, is_read_by_all_of, may_read
 from state.consent import Consent
 

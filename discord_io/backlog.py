@@ -15,7 +15,8 @@ from conversation import MessageRecord
 from discord_io.channel_history import FAILURES, without_lost_quote
 from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
-from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
+from discord_io.incoming_messages import MessageReader, bot_of
+from discord_io.message_records import SAID_BY_PEOPLE, is_persons
 from discord_io.places import Places
 from discord_io.replay import Payload
 from discord_io.who_may_read import has_rules

@@ -14,7 +14,8 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
-from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_other_bots, is_persons
+from discord_io.incoming_messages import MessageReader, bot_of
+from discord_io.message_records import SAID_BY_PEOPLE, is_other_bots, is_persons
 from state.consent import Consent
 from state.message import requoted
 

@@ -15,8 +15,9 @@ import structlog
 
 from discord_io.card import Card
 from discord_io.channel_wire import Posted, PostError, Problem
-from discord_io.incoming_messages import SAID_BY_PEOPLE, bot_of
+from discord_io.incoming_messages import bot_of
 from discord_io.made_files import MadeFile
+from discord_io.message_records import SAID_BY_PEOPLE
 from discord_io.view import is_offer, offer_view, view_of
 from followup.learning import Outcomes
 

@@ -1,40 +1,36 @@
-"""The one place that reads a discord.Message: decides which ones count, and makes Incomings and MessageRecords."""
+"""Reads discord.Messages and clicks: decides which messages count, and makes Incomings of them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache
-from sys import intern
 from typing import TypeGuard
 
 import discord
 
 from conversation import ChannelConversation, MessageRecord
+from discord_io.message_records import (
+    SAID_BY_PEOPLE,
+    is_direct,
+    is_other_bots,
+    is_persons,
+    name_of,
+    replied_to_id,
+    to_record,
+)
 from discord_io.places import Places, category_of
 from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
 from state.consent import Consent
-from state.message import NOBODY, AttachedFile
-from understanding.name_calls import called_as, may_call
+from state.message import NOBODY
+from understanding.name_calls import may_call
 
-SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
-SAID_BY_BOTS = SAID_BY_PEOPLE | {discord.MessageType.chat_input_command, discord.MessageType.context_menu_command}
 # By how much a system message changes the number of members of a thread.
 STEPS = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}
-MAX_SECONDS = 1e9
-MAX_IMAGES = 4
-MAX_IMAGE_BYTES = 8_000_000
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-MAX_EXTRA_CHARACTERS = 1_500
-MAX_BOT_CHARACTERS = 4_000  # of another bot's embeds and the like, which are all that most bots post
-MAX_NAME_CHARACTERS = 40
 AN_ID = timedelta(milliseconds=1)  # the resolution of ids: within it, they do not tell which message came first
-MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # with the characters that change the direction of text
 KINDS: dict[object, PlaceKind] = {
     discord.ChannelType.voice: PlaceKind.VOICE,
     discord.ChannelType.stage_voice: PlaceKind.STAGE,
@@ -154,7 +150,7 @@ class MessageReader:
         told = conversation.find(card.id) if conversation and card else None
         people = told.drew_on | told.addressees if told else conversation.people_told_of() if conversation else NOBODY
         record = MessageRecord(
-            author=_name(interaction.user),
+            author=name_of(interaction.user),
             author_id=interaction.user.id,
             content=words,
             timestamp=interaction.created_at,
@@ -163,7 +159,7 @@ class MessageReader:
             mentioned=NOBODY,
             reply_to_id=card.id if card else None,
             reply_to_author_id=bot_id,
-            reply_to_author=_name(card.author) if card else "",
+            reply_to_author=name_of(card.author) if card else "",
             reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
             drew_on=frozenset(people) if is_label else NOBODY,
             is_label=is_label,
@@ -308,153 +304,3 @@ def _reads_history(channel: object, authors: discord.Permissions | None) -> bool
     if authors is not None:
         return may_read(channel, authors)
     return is_read_by_all_of(channel, channel)  # a message that is read later does not have its author's roles
-
-
-def is_persons(message: discord.Message) -> bool:
-    """Whether a person posted it: no bot, no webhook, no system message."""
-    return not _is_automatic(message) and message.type in SAID_BY_PEOPLE
-
-
-def is_other_bots(message: discord.Message, bot_user_id: int) -> bool:
-    """Whether another bot or a webhook posted it."""
-    return _is_automatic(message) and message.author.id != bot_user_id and message.type in SAID_BY_BOTS
-
-
-def _is_automatic(message: discord.Message) -> bool:
-    return message.author.bot or message.webhook_id is not None
-
-
-def is_direct(channel: object) -> bool:
-    """Whether it is a channel of direct messages; it may be a partial one, with its id only."""
-    return getattr(channel, "type", None) is discord.ChannelType.private
-
-
-def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:
-    """Converts a message to a MessageRecord. A mention of the bot's own managed role counts as one of the bot.
-
-    names: those by which the bot can be called.
-    """
-    reference = message.reference if message.type is discord.MessageType.reply else None
-    found = (reference.resolved or reference.cached_message) if reference else None
-    replied_to = found if isinstance(found, discord.Message) else None
-    reply_author = replied_to.author if replied_to else None
-    own_role = message.guild.self_role if message.guild and message.role_mentions else None  # it looks at all roles
-    names_own_role = own_role in message.role_mentions
-    is_bot, is_other_bot = message.author.id == bot_user_id, is_other_bots(message, bot_user_id)
-    return MessageRecord(
-        author=_name(message.author),
-        author_id=_one(message.author.id),
-        content=message.content,
-        timestamp=message.created_at,
-        is_bot=is_bot,
-        message_id=message.id,
-        mentioned=_all_of(frozenset([user.id for user in message.mentions] + [bot_user_id] * names_own_role)),
-        mentions_group=message.mention_everyone or len(message.role_mentions) > names_own_role,
-        reply_to_id=replied_to_id(message),
-        reply_to_author_id=reply_author.id if reply_author else None,
-        reply_to_author=_name(reply_author) if reply_author else "",
-        reply_to_text=_excerpt(replied_to) if replied_to else "",
-        readable=_readable(message),
-        images=(images := _images(message)),
-        files=tuple(file for file in map(_file, _attachments(message)) if file.url not in images),
-        reply_files=tuple(map(_file, _attachments(replied_to))) if replied_to else (),
-        addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
-        calls_bot="" if is_bot or is_other_bot else called_as(message.content, names),
-        is_other_bot=is_other_bot,
-        is_direct=is_direct(message.channel) and not message.author.bot,
-    )
-
-
-def replied_to_id(message: discord.Message) -> int | None:
-    """The id of the message that it replies to."""
-    return message.reference.message_id if message.reference and message.type is discord.MessageType.reply else None
-
-
-def _name(user: discord.abc.User) -> str:
-    """The display name, without what could pass for the marks around a name where the model is told of it."""
-    return _without_marks(user.display_name)
-
-
-@lru_cache(4_096)
-def _without_marks(name: str) -> str:
-    return intern(" ".join(MARKS.sub(" ", name).split())[:MAX_NAME_CHARACTERS]) or "somebody"
-
-
-@lru_cache(4_096)
-def _one(user_id: int) -> int:
-    """One int object for all messages of a person: else each stored message has its own."""
-    return user_id
-
-
-@lru_cache(4_096)
-def _all_of(user_ids: frozenset[int]) -> frozenset[int]:
-    """The same of several people: most mention the same ones, or nobody, and each set takes 216 bytes and more."""
-    return user_ids
-
-
-def _readable(message: discord.Message) -> str:
-    """The text with names in place of ids, and in words what is no text; empty where that is the content itself."""
-    components = getattr(message, "components", ())  # which a payload may leave out
-    title = _title(message)
-    is_text = not (message.embeds or message.attachments or message.stickers or message.message_snapshots or components)
-    if is_text and not title and "<" not in message.content:  # as nearly every message
-        return ""
-    extras: list[str] = []
-    for snapshot in message.message_snapshots:
-        extras += (f"[forwarded] {snapshot.content}", *map(_attachment, snapshot.attachments))
-    for embed in message.embeds:
-        fields = (f"{field.name}: {field.value}" for field in embed.fields)
-        lines = filter(None, [embed.author.name, embed.title, embed.description, *fields])
-        extras.append("[embed] " + "\n".join(lines))
-    extras += _texts(components)
-    extras += map(_attachment, message.attachments)
-    extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
-    shown = "\n".join(extras)[: MAX_BOT_CHARACTERS if _is_automatic(message) else MAX_EXTRA_CHARACTERS]
-    return f"{title}{message.clean_content}\n{shown}".strip()
-
-
-def _title(message: discord.Message) -> str:
-    """The title of a post, for its first message, which has the post's id; empty for any other message."""
-    channel = message.channel
-    if not isinstance(channel, discord.Thread) or channel.id != message.id:
-        return ""
-    return f"{channel.name}\n" if isinstance(channel.parent, discord.ForumChannel) else ""
-
-
-def _texts(components: Iterable[object]) -> Iterator[str]:
-    """The texts in components, which bots use like embeds."""
-    for component in components:
-        if isinstance(component, discord.TextDisplay):
-            yield component.content
-        yield from _texts(getattr(component, "children", ()))
-
-
-def _attachment(attachment: discord.Attachment) -> str:
-    return (
-        f"[attachment: {attachment.filename}, {attachment.content_type or 'unknown type'}, {attachment.size:,} bytes]"
-    )
-
-
-def _excerpt(message: discord.Message) -> str:
-    """The excerpt of a message for a quote: its text, or its embeds and the like in words."""
-    return (message.clean_content or _readable(message))[:REPLY_EXCERPT]
-
-
-def _attachments(message: discord.Message) -> list[discord.Attachment]:
-    """Its own attachments, and those of messages that it forwards."""
-    return [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
-
-
-def _file(attachment: discord.Attachment) -> AttachedFile:
-    kind = (attachment.content_type or "").partition(";")[0]
-    seconds = min(max(0.0, attachment.duration or 0.0), MAX_SECONDS)  # NaN, which JSON cannot hold, becomes 0
-    return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, seconds)
-
-
-def _is_shown(file: AttachedFile) -> bool:
-    """Whether it counts as a picture, by its type and size."""
-    return file.kind in IMAGE_TYPES and file.size <= MAX_IMAGE_BYTES
-
-
-def _images(message: discord.Message) -> tuple[str, ...]:
-    return tuple(file.url for file in map(_file, _attachments(message)) if _is_shown(file))[:MAX_IMAGES]

@@ -1,4 +1,4 @@
-"""discord_io/incoming_messages.py: what a discord.Message says, read from messages that discord.py made of payloads."""
+"""discord_io/message_records.py: what a discord.Message says, read from messages that discord.py made of payloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from bot import Parley
 from conversation import MessageRecord
-from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
+from discord_io.message_records import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
 from llm_history import REPLY_EXCERPT
 from persistence import transcript
 from place import Place, PlaceKind
