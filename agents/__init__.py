@@ -1,1 +1,1 @@
-"""Who answers: the agents and how they are reached, the judge, and the models behind them."""
+"""The agents that answer and how they are called, the judge, and the models behind them."""

@@ -1,8 +1,8 @@
 """How the agent asks people: its tools, the prompt that each call opens, and the run that waits for the answer.
 
-The history keeps what people read, as the model's own plain words: any provider takes that while the question is open,
-in the turns of others too. What the run needs to go on stands in the metadata of that response, until somebody edits
-or deletes words that it holds: conversation.py then drops it, and the reply makes an ordinary turn.
+The history keeps the question as plain text of the model: any provider accepts that while the question is open, also in
+other people's turns. The state of the suspended run is in the metadata of that response, until somebody edits or
+deletes words in it: conversation.py then drops the state, and a reply is an ordinary turn.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
 NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
-APPROVAL = "is_approval"  # in the context: who manages messages may answer, too
+APPROVAL = "is_approval"  # in the context: people who may manage messages can answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
-MAX_ARGUMENTS = 1_500  # characters of a call: people are asked about nothing that they are not shown whole
+MAX_ARGUMENTS = 1_500  # characters of a call: people are only asked to allow what they are shown completely
 TOO_LONG = (
     f"Not done: people have to allow this, and its arguments are over {MAX_ARGUMENTS} characters, too long to show."
 )
@@ -64,7 +64,7 @@ async def ask_choice(question: Question, options: Options) -> str:
     if len({option.casefold() for option in options}) < len(options):
         raise ModelRetry("The options must differ from each other.")
     _check(question, *options)
-    if any(map(LINK.search, options)):  # whoever clicks one would say it in their own words
+    if any(map(LINK.search, options)):  # a click would count as the user's own words
         raise ModelRetry("The options must be names, not links to messages.")
     shown = "\n".join([question, "", *(f"{number}. {option}" for number, option in enumerate(options, 1))])
     raise CallDeferred({"text": shown, "awaiting": AwaitingType.SELECTION, "options": options})
@@ -91,7 +91,7 @@ async def ask_text(question: Question) -> str:
 
 
 def _check(*texts: str) -> None:
-    """Raises ModelRetry for texts of which nothing would be seen."""
+    """Raises ModelRetry for texts without visible characters."""
     if any(map(is_blank, texts)):
         raise ModelRetry("The question and each option need visible characters.")
 
@@ -100,7 +100,7 @@ ASKING: Sequence[Tool[Asked]] = (Tool(ask_choice), Tool(ask_confirmation), Tool(
 
 
 class OpenCall(BaseModel):
-    """A call of a tool that waits for somebody. text: the question as people read it."""
+    """A tool call that waits for somebody. text: the question as people read it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -111,7 +111,7 @@ class OpenCall(BaseModel):
     is_approval: bool = False
 
     def result(self, reply: Reply) -> Any:
-        """What the model is told; for an approval True or why not."""
+        """The result for the model; for an approval, True or why not."""
         match reply.type:
             case ResolutionType.CANCEL:
                 return CALLED_OFF
@@ -126,16 +126,15 @@ class OpenCall(BaseModel):
 
 
 class Suspended(BaseModel):
-    """A run that waits.
+    """A suspended run, which waits for answers.
 
-    said: its messages since the prompt, less what people said; calls: what it asks, in this order; results: what came
-    of the first of them, by the call's id. words_of: where the words come from that stand in said, in calls and in
-    results, as those by which people resolved calls: the key by which conversation.py knows them. people: for whom it
-    runs, the newest asker last; allowed: by a call's id who has allowed it. model: the name of the one that it goes on
-    with; empty: the default.
+    said: its messages since the prompt, without people's words; calls: its questions, in this order; results: the
+    answers so far, by the call's id. words_of: the sources of the words in said, calls and results; conversation.py
+    looks for this key. people: for whom it runs, the newest to ask last; allowed: who allowed a call, by its id. model:
+    the name of the model that it continues with; empty: the default.
     """
 
-    # Built when it is first needed: it takes a start 60 ms.
+    # defer_build: at the start it would take 60 ms.
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", defer_build=True)
 
     said: History
@@ -149,7 +148,7 @@ class Suspended(BaseModel):
 
     @model_validator(mode="after")
     def _has_calls(self) -> Self:
-        """What it asks was called: else it could not go on."""
+        """Checks that its questions are calls in its messages: else it could not be resumed."""
         called = {part.tool_call_id for m in self.said for part in m.parts if isinstance(part, ToolCallPart)}
         if not self.calls or not called.issuperset(call.call_id for call in self.calls):
             raise ValueError("what it asks was not called")
@@ -164,10 +163,10 @@ class Suspended(BaseModel):
         runs_for: Asked,
         model: str,
     ) -> Self:
-        """The run of this model that made these messages, and these calls. runs_for: for whom its tools run."""
+        """Suspends a run of this model that made these messages and calls. runs_for: for whom its tools run."""
         calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         for call in requests.approvals:
-            # The text that the tool itself asks by, if it is one of ours; none where it is too long.
+            # The text of the tool itself, if it is one of ours; empty: too long.
             given = requests.metadata.get(call.tool_call_id, {})
             text = given.get("text") or _may_i_run(call)
             words_of = [*words_of, *given.get("words_of", ())]
@@ -176,8 +175,8 @@ class Suspended(BaseModel):
         too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
         too_many = {call.call_id: TOO_MANY for call in [call for call in calls if call.text][MAX_QUESTIONS:]}
         return cls(
-            # What people said stands in the history, where they can still edit and delete it. What was read elsewhere
-            # is read anew: who may read that can have changed by the time of the answer.
+            # People's words are in the history, where they can still be edited and deleted. What was read elsewhere is
+            # read again: who may read it may have changed by the time of the answer.
             said=[
                 ModelRequest(parts=[_without_words(part) for part in m.parts if not isinstance(part, UserPromptPart)])
                 if isinstance(m, ModelRequest)
@@ -194,7 +193,7 @@ class Suspended(BaseModel):
 
     @property
     def open(self) -> Sequence[OpenCall]:
-        """The calls that wait; the first is being asked."""
+        """The calls without an answer; the first is the one being asked."""
         return [call for call in self.calls if call.call_id not in self.results]
 
     @property
@@ -203,12 +202,12 @@ class Suspended(BaseModel):
         return Ask(first.awaiting, first.options, {"ask_id": self.ask_id, APPROVAL: first.is_approval}, SOURCE)
 
     def response(self, text: str) -> ModelResponse:
-        """What the history keeps. text: all that people read."""
+        """The response that the history keeps. text: all that people read."""
         return ModelResponse(parts=[TextPart(text)], metadata=self.model_dump(mode="json"))
 
     def after(self, reply: Reply, words: Sequence[MessageRecord]) -> Self:
-        """The run with the call resolved that was being asked, by these words; with all of them where they called it
-        off."""
+        """The run after the call being asked was answered, by these messages; after a cancel, with all calls
+        answered."""
         done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
         results = {call.call_id: call.result(reply) for call in done}
         words_of = [*self.words_of, *(source for m in words for source in sources_of(m))]
@@ -218,12 +217,12 @@ class Suspended(BaseModel):
         return self.model_copy(update=update)
 
     def asked(self, now: Asked) -> Asked:
-        """For whom the run goes on: those it was begun for, whoever has just answered."""
+        """For whom the resumed run's tools run: those for whom it began, whoever has just answered."""
         people = self.people or [now.user_id]
         return replace(now, user_id=people[-1], people=frozenset(people), allowed=self.allowed)
 
     def deferred_results(self) -> DeferredToolResults:
-        """What pydantic-ai goes on with."""
+        """The results with which pydantic-ai resumes the run."""
         results = DeferredToolResults()
         for call in self.calls:
             result = self.results[call.call_id]
@@ -235,7 +234,7 @@ class Suspended(BaseModel):
 
 
 def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
-    """Where in the history the run waits that asked this; None where it was trimmed, forgotten or outdated."""
+    """The suspended run that asked this, and its position in the history; None: it was trimmed or dropped."""
     for position, message in enumerate(history):
         if _asked(message) == ask_id:
             try:
@@ -247,7 +246,7 @@ def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] 
 
 
 def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
-    """The history once this was resolved: of the question the words remain."""
+    """The history once this question is resolved: only its text remains."""
     return [replace(m, metadata=None) if _asked(m) == ask_id else m for m in history]
 
 
@@ -270,6 +269,6 @@ def _without_words(part: ModelRequestPart) -> ModelRequestPart:
 
 
 def words_in(messages: Sequence[ModelMessage]) -> list[Source]:
-    """Where the words come from that stand in what tools gave."""
+    """The sources of the words in tool results."""
     parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
     return [(kind, one) for part in parts for kind, one in (part.metadata or {}).get("words_of", ())]

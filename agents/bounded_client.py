@@ -1,8 +1,7 @@
-"""Bounds what the address of a model or MCP server may answer with, before anything is made of it: neither packed, nor
-large at once.
+"""Limits responses of model and MCP servers before they are parsed: not compressed, and not too large.
 
-Providers' clients unpack, collect and parse whatever comes: a packed response of 600 KB becomes 600 MB, and an event is
-parsed in one go, in which nothing else runs.
+Providers' clients decompress, collect and parse whatever comes: a compressed response of 600 KB may become 600 MB, and
+while an event is parsed, nothing else runs.
 """
 
 from __future__ import annotations
@@ -17,32 +16,33 @@ import structlog
 
 log = structlog.get_logger()
 
-MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last of OpenAI's Responses API has all that was said once more
-MAX_BODY_BYTES = 64 * 1024  # that is no stream: of a judge, or an error
+MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Responses API repeats the whole answer
+MAX_BODY_BYTES = 64 * 1024  # of a response that is no stream: a judge's, or an error
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated apart, a choice for 40 us
+MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated on its own, a choice in 40 us
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 
 def bound(client: Any) -> None:
-    """Bounds the responses to a provider's client, where that uses an HTTP client as OpenAI's and Anthropic's do."""
+    """Limits the responses to a provider's client, if its HTTP client is of the kind of OpenAI's and Anthropic's."""
     http = getattr(client, "_client", None)
     if isinstance(http, httpx2.AsyncClient):
         bound_http(http, MAX_EVENT_BYTES, MAX_BODY_BYTES)
         kind: Any = type(client)
 
         class Shortening(kind):  # type: ignore[misc]
-            """All that was parsed goes by here, and by nothing public; copies of the client are of its class."""
+            """Shortens parsed data. No public method sees all of it; copies of the client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 return super()._process_response_data(data=_shortened(data), **how)
 
-        Shortening.__name__ = kind.__name__  # by which it introduces itself
+        Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
         client.__class__ = Shortening
 
 
 def bound_http(http: httpx2.AsyncClient, max_event: int, max_body: int) -> None:
-    """max_event, max_body: bytes of one event of a stream, and of a response that is none."""
+    """Limits the responses to an HTTP client. max_event, max_body: bytes of an event of a stream, and of any other
+    response."""
     http.headers["Accept-Encoding"] = "identity"
     http.event_hooks["response"].append(partial(_bound, max_event, max_body))
 
@@ -57,7 +57,7 @@ async def _bound(max_event: int, max_body: int, response: httpx2.Response) -> No
 
 
 def _shortened(data: object) -> object:
-    """With the first choice alone, which is all that is read, and shortened lists."""
+    """Parsed data with shortened lists, and only the first choice, which is all that is read."""
     if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
         del choices[1:]
     shorten(data)
@@ -65,9 +65,9 @@ def _shortened(data: object) -> object:
 
 
 def shorten(data: object) -> None:
-    """Leaves so many items in all lists of what was parsed."""
+    """Cuts the lists in parsed data to MAX_ITEMS items in all."""
     room, nested = MAX_ITEMS, [data]
-    for each in nested:  # which grows
+    for each in nested:  # the list grows meanwhile
         if isinstance(each, list):
             del each[room:]
             room -= len(each)
@@ -75,7 +75,7 @@ def shorten(data: object) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A response's bytes as they come; max_bytes: of one event, or of all where it is no stream of events."""
+    """Streams a response's bytes. max_bytes: of one event, or of the whole response if it is no stream of events."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int, is_stream: bool) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """The coordinator: which agent answers, and why.
 
-An agent that the message calls by name answers it. A message that is not addressed goes on with the agent that answered
-its author last. Else a fast model chooses, once; where it cannot, or is not sure, the general agent answers.
+An agent that the message calls by name answers it. A message without a mention goes to the agent that last answered its
+author. Else a fast model chooses, in one call; if it fails, or is not sure, the general agent answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTRUCTIONS = Path(__file__).with_name("coordinator.md").read_text(encoding="ut
 DEADLINE_SECONDS = 3.0
 MESSAGES_SHOWN = 8
 MAX_EVIDENCE = 120
-NOT_SURE = "not sure"  # no name: it has a space
+NOT_SURE = "not sure"  # can be no agent's name, as it has a space
 
 
 class Why(StrEnum):
@@ -59,7 +59,7 @@ IN_WORDS: Mapping[Why, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The agent that answers, and why. evidence: what spoke for it, as the model said."""
+    """The agent that answers, and why. evidence: the model's reason."""
 
     agent: str
     why: Why
@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An agent beside the general one. about: what it is for, one line."""
+    """An agent besides the general one. about: what it is for, in one line."""
 
     name: str
     about: str
@@ -83,7 +83,7 @@ class Candidate:
 class Pick(BaseModel):
     """Which agent is to answer the newest message."""
 
-    # The evidence stands before the verdict, so that the model weighs before it decides.
+    # The evidence comes before the verdict, so that the model reasons before it decides.
     evidence: str = Field(description="What speaks for it, in at most ten words.")
     agent: str = Field(description="The agent's name.")
 
@@ -91,8 +91,8 @@ class Pick(BaseModel):
 class Picker:
     """Picks the agent for a turn, with at most one model call.
 
-    candidates: the agents beside the general one. model: what chooses, None to do without. has_budget: whether it may
-    be asked.
+    candidates: the agents besides the general one. model: the one that chooses; None: none is asked. has_budget:
+    whether the model may be asked.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Picker:
         if model is not None and candidates:
             agent: Any = Literal[*self._names, NOT_SURE]
             form = create_model("Pick", __base__=Pick, __doc__=Pick.__doc__, agent=agent)
-            # One request is one request: whoever waits for the answer waits for no second try.
+            # No retries, as the person waits for the answer.
             self._model = Agent(
                 model, name="coordinator", output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0}
             )
@@ -127,11 +127,11 @@ class Picker:
         last: str | None,
         bot_name: str,
     ) -> Choice:
-        """Who answers the question.
+        """Picks the agent that answers the question.
 
-        recent: what was said lately, oldest first, the question among it or not. is_addressed: it mentions the bot, and
-        is no reply to it, and then goes on with nobody: last, the agent that gave its author the last answer, does not
-        count. An agent that is no longer configured never answers.
+        recent: recent messages, oldest first, with or without the question. is_addressed: it mentions the bot and is no
+        reply to it; then `last`, the agent that last answered its author, does not count. An agent that is no longer
+        configured never answers.
         """
         if len(self._names) == 1:
             return Choice(GENERAL, Why.ONLY)

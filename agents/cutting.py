@@ -1,14 +1,14 @@
-"""How much of what a tool gives is told to the model."""
+"""Cuts tool results for the model."""
 
 from __future__ import annotations
 
-MAX_BYTES = 8_192  # of UTF-8, the note included
+MAX_BYTES = 8_192  # of UTF-8, with the note
 NOTE = "\n(cut: the first {kept:,} of {size:,} bytes)"
 
 
 def cut(text: str) -> str:
-    """The text, or as much of its beginning as fits in MAX_BYTES with a note behind it. Half characters, which no
-    provider takes, become question marks."""
+    """The text, or as much of its beginning as fits in MAX_BYTES with a note. Lone surrogates, which no provider
+    accepts, become question marks."""
     data = text.encode(errors="replace")
     if len(data) <= MAX_BYTES:
         return data.decode()

@@ -1,4 +1,4 @@
-"""The demo model: no key, no network, deterministic. It repeats what was said, and says so in every answer."""
+"""The demo model: no key, no network, deterministic. It repeats messages, and says in every answer what it is."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from agents.asking import CALLED_OFF, MAX_OPTIONS
 
-SECONDS_PER_LINE = 0.3  # slow enough to see it stream, and to stop it
+SECONDS_PER_LINE = 0.3  # slow enough to see it stream and to stop it
 MAX_QUOTE = 80
 LABEL = "-# I am only the demo model: set `MODEL` and its key for real answers."
 CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n```"
-# The form in which the agents tell a message: "Ada (replying to Ben: 'why?'): because".
+# The form of a message in prompts: "Ada (replying to Ben: 'why?'): because".
 SAID = re.compile(r"(?!\(Note: )(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
 CHOOSE = re.compile(r"\b(?:choose (?:between|from|among)|which(?: one)?:)\s+(?P<options>.+)", re.IGNORECASE)
 ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNORECASE)
 SEPARATOR = re.compile(" ?, ?(?:(?:or|and) )?| (?:or|and) ")  # of a text whose spaces are single
 LONG = re.compile(r"\ba (?:very )?long\b", re.IGNORECASE)
 IN_FULL = re.compile(r"^\(Note: Read in full, (?>.*? is: )(?P<full>.*)\)", re.MULTILINE)
-# How it is told of files (files/reading.py): one that it is given, one that cannot be read.
+# The forms of files in prompts (files/reading.py): one that was read, one that cannot be read.
 FILE, NO_ORDERS, UNREAD = '(The file "', "gives you no orders.", '(You cannot read the file "'
 CONTINUED = re.compile(r"\n {4}")
-# A question mark in what the bot says would make it a question that awaits an answer.
+# A question mark in the bot's text would count as a question that awaits an answer.
 QUESTION_MARKS = re.compile(r"(?<!\s)\s*+[?？؟⁇⁈⁉‽¿]")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
 
 
 def demo_model() -> FunctionModel:
-    """A model for pydantic-ai that answers from what it was told."""
+    """A model for pydantic-ai that answers from its prompt."""
     return FunctionModel(_respond, stream_function=_stream, model_name="demo")
 
 
 async def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     if not info.output_tools:
         return ModelResponse(parts=[TextPart(_answer(messages))])
-    # The judge's question: the demo model takes every question for one to the bot.
+    # The judge's request: the demo model rules that every question is meant for the bot.
     lines = _lines(messages)
     asks = bool(lines) and "?" in lines[-1][1]
     ruling = {"evidence": "it is a question" if asks else "it is no question", "meant_for_bot": asks}
@@ -61,7 +61,7 @@ async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
 
 
 def _question(text: str) -> DeltaToolCall | None:
-    """The call of a tool by which it asks, where it is asked to ask."""
+    """The call of a tool that asks people, if the message tells it to ask; else None."""
     if choose := CHOOSE.search(text):
         options = list(dict.fromkeys(filter(None, SEPARATOR.split(choose["options"].strip(" ?.!")))))
         return _call("ask_choice", question="Which one?", options=options) if 2 <= len(options) <= MAX_OPTIONS else None
@@ -78,7 +78,7 @@ def _call(name: str, **arguments: object) -> DeltaToolCall:
 
 
 def _resolved(result: ToolReturnPart) -> str:
-    """What came of its question, in its words."""
+    """The text of an answer after its question was answered."""
     if result.content == CALLED_OFF:
         return "You called that off."
     if isinstance(result.content, bool):
@@ -105,7 +105,7 @@ def _answer(messages: list[ModelMessage]) -> str:
 
 
 def _files(text: str) -> Iterator[str]:
-    """What became of the files beside a message."""
+    """Sentences about the files attached to a message."""
     for piece in text.split(FILE)[1:]:
         name, _, rest = piece.partition('"')
         inside = rest.partition(NO_ORDERS)[2].partition(") ")[2].partition(" (End of the file.)")[0]
@@ -116,21 +116,21 @@ def _files(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """Of what was told of a message, what was said in it: nothing of its files."""
+    """The words of a message in a prompt, without its files."""
     return text.partition("[attachment: ")[0].strip()
 
 
 def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
-    """What people said, oldest first: author and text."""
+    """People's messages, oldest first: author and text."""
     return [(author, _words(text)) for author, text in _told(messages)]
 
 
 def _told(messages: list[ModelMessage]) -> list[tuple[str, str]]:
-    """The same, with what was told of their files, up to the last words of whom it is to answer."""
+    """The same with their files, up to the last message of the person to answer."""
     prompts = list(_prompts(messages))
     lines = (SAID.match(line) for text in prompts for line in CONTINUED.sub(" ", text).splitlines())
     told = [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
-    # As agents/turn_input.py says it; of several, the last.
+    # In the form of agents/turn_input.py; of several people, the last.
     _, _, asked = prompts[-1].rpartition('answer "') if prompts else ("", "", "")
     who = asked.rpartition(', "')[2].removesuffix('".')
     while who in {author for author, _ in told} and told[-1][0] != who:
@@ -152,6 +152,6 @@ def _tidy(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """As it can be repeated: short, and no question."""
+    """The text to be repeated: short, and without question marks."""
     plain = QUESTION_MARKS.sub("", text)
     return f"{plain[:MAX_QUOTE]}…" if len(plain) > MAX_QUOTE else plain or "…"

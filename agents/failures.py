@@ -1,4 +1,4 @@
-"""What went wrong with a model's request, as far as the person who waits is concerned."""
+"""Maps errors of model requests to kinds of failure that people can be told."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (UnexpectedModelBehavior, FailureKind.EMPTY),
 )
 
-# What waiting cures: of several models that failed one may answer soon.
+# Failures that pass by themselves: of several failed models, one with such a failure may answer soon.
 PASSING = (FailureKind.BUSY, FailureKind.UNAVAILABLE)
-# What pydantic-ai takes for a rate limit, or for a request that is wrong in itself: by its code, or in its words.
+# For errors that pydantic-ai reports as a rate limit or a rejected request: patterns of the code or the text.
 UNPAID = re.compile(r"billing|balance|credit|payment|insufficient", re.IGNORECASE)
 NO_MODEL = re.compile(
     r"model\W{1,3}(?:[\w./:@-]{1,100}\W{1,3})?(?:(?:does )?not (?:exist|found)|has been decommissioned)"
@@ -48,7 +48,7 @@ MAX_CAUSES = 10
 
 
 def explained(error: AgentRunError | FallbackExceptionGroup) -> tuple[FailureKind, str]:
-    """The kind, and one sentence for the log; of several models that failed, of the one that may answer soonest."""
+    """The kind, and one sentence for the log; of several failed models, the kind of one that may recover soon."""
     if isinstance(error, FallbackExceptionGroup):
         kinds = [_kind(one) for one in error.exceptions]
         kind = next((kind for kind in kinds if kind in PASSING), kinds[-1])
@@ -87,5 +87,5 @@ MAX_READ = 10_000  # characters of what an error says
 
 
 def describe(error: Exception) -> str:
-    """What failed, as the log has it; cut between words: of half a key the log could not tell that it is one."""
+    """Describes an error for the log. Cut between words, as the log does not recognise half a key as a secret."""
     return f"{type(error).__name__}: {shorten(str(error)[:MAX_READ], 300, placeholder=' …')}"

@@ -1,4 +1,4 @@
-"""What the fast models that do us a service share: the messages as they are shown them, one request, and its bill."""
+"""Shared by the fast models (judge, coordinator and the like): how messages are shown, and one request, paid for."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ class Purse(Protocol):
     """What calls draw on."""
 
     async def call(self, tokens: int, output: int, models: Sequence[str]) -> Callable[[Spent], object] | None:
-        """Reserves so many tokens for one call of one of these models, of which so many are its own; None where they
-        are not to be had. Returned is told what it used."""
+        """Reserves so many tokens for one call of one of these models; output: the part that the model may write. None:
+        the budget does not allow it. Returns a function to be called with what was used."""
 
 
 def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, count: int) -> str:
-    """The last so many messages, oldest first, and the one to judge set apart behind them, under this name; without
-    images."""
+    """The last so many messages, oldest first, then the one to judge, under this heading; without images."""
     recent = [m for m in messages if m.message_id != judged.message_id][-count:]
     *lines, last = (
         "".join(piece.content for piece in told(message) if isinstance(piece, TextContent))

@@ -1,4 +1,4 @@
-"""How an agent is reached: what it is given for one turn, and what it gives back."""
+"""The interface of agents: the request for one turn, and its outcome."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from state.spending import Spent
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For whom, and where, a tool runs: the newest question of the turn, and whose it is.
+    """For whom, and where, a tool runs: the newest question of the turn, and its author.
 
-    people: all whose questions are answered together: what one of them may not read nobody is told. links: which
-    messages people linked to in the conversation, each with the id of whoever did. allowed: by the id of a call that
-    needed to be allowed, who did. made: what tools have given to be posted with the answer. is_direct: they asked in a
-    direct message, where nobody else reads.
+    people: all whose questions are answered together; what one of them may not read is shown to none. links: the
+    messages that people linked to in the conversation, each with the id of the user who did. allowed: who allowed a
+    call that needed approval, by the call's id. made: files from tools, to be posted with the answer. is_direct: they
+    asked in a direct message, where nobody else reads.
     """
 
     guild_id: int
@@ -48,11 +48,11 @@ class Asked:
         return self.people | {self.user_id}
 
     def gave(self, link: Link) -> bool:
-        """Whether one of those who ask linked to this message in their own words."""
+        """Whether one of those who ask posted a link to this message."""
         return any((who, link) in self.links for who in self.everybody)
 
     def by_whoever_allowed(self, call_id: str | None) -> Asked:
-        """On behalf of whoever allowed a call, and of nobody else."""
+        """The same on behalf of only the user who allowed a call."""
         return replace(self, user_id=self.allowed.get(call_id or "", self.user_id), people=frozenset())
 
 
@@ -61,7 +61,7 @@ NOBODY = Asked(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How somebody resolved what the agent had asked.
+    """A user's answer to a question of the agent.
 
     ask_id: the one in the context of its Ask. data: the resolution's keys: selection_index (from 1), selected_option,
     confirmed, content.
@@ -74,20 +74,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AgentRequest:
-    """One turn. history: what the model was told and said so far; transcript: what was said since, oldest first,
-    the questions among it; questions: the messages that want an answer. now: aware.
+    """One turn. history: what the model was sent and answered so far; transcript: the messages since, oldest first,
+    including the questions; questions: the messages to answer. now: aware.
 
-    notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
-    asked is resolved, and it goes on from there. asked: for whom tools run. tell_stage: told what the agent is doing
-    before it goes on to speak, in a few words. used: told the names of the tools that it calls. looked_up: told whose
-    words its tools gave, and which.
-    state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
-    understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
-    want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
-    nothing, though the history keeps it. may_decline: nobody called the bot, so that the agent may keep silent.
-    allowance: what its model's calls are reserved from and counted in; None: they are not. attached: what became of the
-    files beside the transcript's messages, by their keys; nothing of a file that is not in it is told. model: the name
-    of the one that answers, where there are several; None: the default.
+    notes: lines that the model is shown in this turn, and which the history does not keep. reply: the answer to the
+    agent's question, with which its run is resumed. asked: for whom tools run. tell_stage: called with what the agent
+    is doing, in a few words. used: called with the names of the tools that it calls. looked_up: called with the sources
+    of words in tool results.
+
+    state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
+    see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
+    kept. since: the id of the first message that all who ask may read; the model is sent nothing older, though the
+    history keeps it. may_decline: nobody called the bot, so the agent may stay silent. allowance: from which its
+    model's calls are reserved, and in which they are counted; None: they are not. attached: the results of reading the
+    files of the transcript's messages, by the files' keys; other files are not mentioned. model: the name of the model
+    to use, if there are several; None: the default.
     """
 
     history: Sequence[ModelMessage]
@@ -111,18 +112,18 @@ class AgentRequest:
     model: str | None = None
 
     def count(self, tokens: int, spent: Spent) -> None:
-        """Counts what its model's calls have used by now; spent: the last of them."""
+        """Counts what its model's calls have used by now; spent: the last call's use."""
         if self.allowance:
             self.allowance.count(tokens, spent)
 
     @property
     def is_apart(self) -> bool:
-        """Whether the provider is to remember nothing of it, and not to go on with what it remembers."""
+        """Whether the provider must not store the turn, and its stored conversation must not be used."""
         return self.is_private or bool(self.since)
 
     @property
     def seen(self) -> AgentRequest:
-        """The request as far as all who ask may read what it tells."""
+        """The request without messages that not all who ask may read."""
         if not self.since:
             return self
         asked = {question.message_id for question in self.questions}
@@ -131,7 +132,7 @@ class AgentRequest:
 
 
 class FailureKind(StrEnum):
-    """What went wrong, as far as the person who waits is concerned."""
+    """What went wrong, in terms that the waiting person can be told."""
 
     BUSY = "busy"
     NO_CREDIT = "no_credit"
@@ -151,12 +152,12 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer. history: replaces the one of the request. was_cut: it reached its greatest length and was ended.
+    """A complete answer. history: replaces the one of the request. was_cut: it was ended at the greatest length.
 
-    ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
-    conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the
-    agent is to be given back next turn. instructions: by which it was made. files: what is posted with it. model: the
-    name of the one that made it.
+    ask: the question to open once the text is posted; its context's ask_id comes back in the Reply. soft_context: what
+    the conversation is about from then on, and follow_up: what to come back to, as a mini-app says. state: passed to
+    the agent in its next turn. instructions: those that the model had. files: posted with the answer. model: the name
+    of the one that answered.
     """
 
     text: str
@@ -174,8 +175,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer, or only its beginning. detail: one sentence for the log. state: what the agent is to be given back all
-    the same."""
+    """No answer, or only its beginning, in text. detail: one sentence for the log. state: as in Answer."""
 
     kind: FailureKind
     detail: str
@@ -186,7 +186,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """No answer, by the agent's own choice. why: in its own words, of any length. state: as of a Failure."""
+    """No answer, by the agent's own choice. why: in its own words, of any length. state: as in Answer."""
 
     why: str
     tokens: int = 0
@@ -200,9 +200,9 @@ class AgentGateway(Protocol):
     """An agent that answers."""
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
-        """Answers, or declines where it may; show is given the whole text so far, each time it grows."""
+        """Answers, or declines if it may. show: called with the whole text so far, each time it grows."""
         ...
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        """The answer as far as it came when somebody stopped it; tokens: what respond() used for this request."""
+        """The answer as far as it came when somebody stopped it; its tokens: what respond() used for this request."""
         ...

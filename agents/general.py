@@ -1,4 +1,4 @@
-"""The general agent: a model by way of pydantic-ai, given back its own history each turn."""
+"""The general agent: a model called by pydantic-ai, which is sent its own history each turn."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ STAGES = {
 
 
 class GeneralAgent:
-    """Answers from the conversation, may ask those it answers, or decline. instructions: the owner's, added to ours.
+    """Answers from the conversation; may ask those it answers, or decline. instructions: the owner's, added to ours.
 
-    model: who speaks; of several the one that the request names, else the default. A run goes on with the one it began
-    with, also once somebody was asked. tools: with fixed definitions; one that requires approval asks the person who is
-    answered before it runs. lent: those of others, which come and go. What a tool raises ends the run, and is logged.
-    keep_turns: of so many turns it is given back what its tools were asked and answered. server_state: what the
-    provider of the default model remembers itself, None: everything is sent each time. asks: whether it may ask the
-    person it answers, and decline.
+    model: of several, the one that the request names answers, else the default. A run keeps its model, also while it
+    waits for an answer to a question. tools: own ones, with fixed definitions; one that requires approval asks the
+    person who is answered before it runs. lent: the tools of MCP servers, which come and go. An exception in a tool
+    ends the run, and is logged. keep_turns: for how many turns it is sent its tool calls and results again.
+    server_state: the conversation as stored by the default model's provider; None: everything is sent each time. asks:
+    whether it may ask the person it answers, and decline.
     """
 
     def __init__(
@@ -127,17 +127,17 @@ class GeneralAgent:
         )
         self._stall = stall_seconds
         self._total = total_seconds
-        self._toolless: set[str] = set()  # the names of models that take no tools
-        self._unopened: set[str] = set()  # of those whose thoughts are closed, but not opened, by a tag
+        self._toolless: set[str] = set()  # the names of models that accept no tools
+        self._unopened: set[str] = set()  # the names of models that close their thoughts with a tag, but open none
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         seen = request.seen
         waited = find(seen.history, request.reply.ask_id) if request.reply else None
         if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
-            waited = None  # what the tools of another one's run gave is not for all who ask now
+            waited = None  # not all who ask now may see the tool results of that run
         if _is_without_tools(request.place):
-            waited = None  # they were switched off since it was asked
+            waited = None  # tools were switched off since it asked
         if not (request.reply and waited):
             by = self._models.named(request.model)
             memory = None if request.is_apart else self._memory(by)
@@ -173,11 +173,11 @@ class GeneralAgent:
             outcome = await self._attempt(request, run)
             if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
                 log.info("openai_state_lost", detail=outcome.detail)
-                # A run that is under way goes on without: it has ids of what is forgotten in it.
+                # A run that has begun goes on without it, as its messages have ids of what the provider forgot.
                 run.settings = SETTINGS if run.made else await self._settings(request, run.by, None)
                 run.send_all(sent(request.history))
                 outcome = await self._attempt(request, run)
-            # Better an answer without what the model does not take than none.
+            # Rather an answer without what the model does not accept than none.
             while isinstance(outcome, Failure) and (
                 outcome.kind is FailureKind.REJECTED
                 or (run.shows_pictures and NO_SIGHT.search(outcome.detail))
@@ -206,7 +206,7 @@ class GeneralAgent:
             if kind is FailureKind.UNAVAILABLE and run.output == run.began_at:  # nobody can tell how far it was
                 run.unseen = min(run.unseen, LONG_ANSWER)
         except Exception as error:
-            # A tool may raise anything, and what the model used is to be paid all the same.
+            # A tool may raise anything, and the model's use has to be counted all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, describe(error)
         if run.output > run.began_at or is_billed:
@@ -224,7 +224,7 @@ class GeneralAgent:
                 deadline.reschedule(min(end, clock() + self._stall))
 
             while run.requests < MAX_REQUESTS:
-                deadline.reschedule(end)  # to wait for what others have reserved is no stall of the model's
+                deadline.reschedule(end)  # waiting for the budget is no stall of the model
                 if over := await self._reserve(request, run):
                     return over
                 go_on()
@@ -235,7 +235,7 @@ class GeneralAgent:
         raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
-        """Reserves what the next request may take at most; waits while others have that. Returns why it is not made."""
+        """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
         remembered = sent(request.history) if run.goes_on else ()
@@ -263,15 +263,15 @@ class GeneralAgent:
         return Failure(kind, detail, run.text, run.tokens)
 
     async def _act(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
-        """Has the tools run that were called. Returns the question, where one of them waits for somebody.
+        """Runs the called tools. Returns the question if one of them has to wait for somebody.
 
-        Where the model declines none of them runs.
+        If the model declines, none of them runs.
         """
         if run.may_decline and not run.text.strip() and (why := reason_in(run.messages[-1])) is not None:
             return Declined(why, run.tokens)
         if not run.text.strip() and sum(map(only_declines, run.made)) > MAX_REFUSED:
             raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} stays silent, though it may not.")
-        # Meanwhile people are told of the first tool that is called; to ask is nothing that takes time.
+        # People are shown the first tool that is called, but not those that ask, which take no time.
         known = {tool.name for tool in self._tools(request.place)} - QUIET
         names = [call.tool_name for call in run.about_to_run() if call.tool_name in known]
         if names:
@@ -290,9 +290,9 @@ class GeneralAgent:
         return None
 
     async def _say(self, request: AgentRequest, run: Run, go_on: Callable[[], None]) -> bool:
-        """One response of the model, shown as it comes. Returns whether it calls tools.
+        """Streams one response of the model. Returns whether it calls tools.
 
-        The model itself is asked, which saves an agent's 2 ms where no tool is called.
+        Calls the model itself, which saves the 2 ms of a pydantic-ai agent if no tool is called.
         """
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.place) if run.may_use_tools else [],
@@ -308,7 +308,7 @@ class GeneralAgent:
             async for event in stream:
                 go_on()
                 run.hear(event)
-                await asyncio.sleep(0)  # it waits for bytes only, and thousands of events may have come at once
+                await asyncio.sleep(0)  # thousands of events may have come at once, and reading them does not yield
                 if run.was_cut or run.is_silent:
                     request.count(run.used, run.estimated())
                     run.tokens, run.is_asking = run.used, False
@@ -341,11 +341,11 @@ class GeneralAgent:
         run.end_paragraph()
         if run.thoughts.were_unopened:
             self._learn(run.by, self._unopened, "model_opens_no_thoughts")
-        elif run.thoughts.had_none:  # it had only been made to say so
+        elif run.thoughts.had_none:  # so an earlier closing tag was only text
             self._unopened.discard(run.by.name)
 
     async def _use_tools(self, run: Run) -> DeferredToolRequests | None:
-        """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
+        """Lets pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
         async with self._toolbox.iter(
             run.prompt, message_history=run.messages, deferred_tool_results=run.results, deps=run.asked
         ) as steps:
@@ -354,7 +354,7 @@ class GeneralAgent:
                     run.messages = followed(steps.all_messages(), step.request)
                     run.prompt = run.results = None
                     return None
-            # The results of what else was called stand behind the response by now.
+            # By now the results of the other calls follow the response.
             run.messages = steps.all_messages()
             output = steps.result and steps.result.output
             return output if isinstance(output, DeferredToolRequests) else None
@@ -374,7 +374,7 @@ class GeneralAgent:
         whole = kept(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
         history = pruned(whole, self._keep_turns)
         told_more = request.is_apart or request.notes or request.shared
-        # Only where what the provider was told in this run is what the history has of it, and no more.
+        # Only if the provider was sent in this run just what the history has of it.
         memory = self._memory(run.by)
         if memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = memory.remembered(history, run.messages[-1], run.settings)
@@ -386,7 +386,7 @@ class GeneralAgent:
         )
 
     def _asking(self, request: AgentRequest, suspended: Suspended, run: Run) -> Answer:
-        """The answer that ends in a question, of which the history keeps how to go on."""
+        """An answer that ends with a question; the history keeps the state of the suspended run."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
@@ -397,11 +397,11 @@ class GeneralAgent:
     async def _resume(
         self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended
     ) -> Run:
-        """The run goes on behind its own prompt; what was said since comes with the results."""
+        """Resumes a run after its own prompt; what was said since is sent with the tool results."""
         asked = suspended.asked(request.asked)
         before = sent(request.history[:position])
         by = self._models.named(suspended.model)
-        # What another model thought, and signed, is of no use to this one.
+        # The signed thoughts of another model are of no use to this one.
         said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         return Run(
@@ -417,7 +417,7 @@ class GeneralAgent:
         )
 
     def _learn(self, by: NamedModel, those: set[str], event: str) -> None:
-        """Remembers that a model is one of those, and says so once; of fallbacks it is not known which it was."""
+        """Adds a model to a set, and logs it once; not for fallbacks, of which it is unknown which one it was."""
         if len(parts_of(by.model)) == 1 and by.name not in those:
             those.add(by.name)
             log.warning(event, model=by.name)
@@ -432,7 +432,7 @@ class GeneralAgent:
         return {**SETTINGS, **await memory.settings(state_id)} if memory else CACHED
 
     def _tools(self, place: Place) -> list[ToolDefinition]:
-        """What there is now; where a place is to be without, it can still decline."""
+        """The tools available now; where tools are switched off, only the one to decline."""
         if _is_without_tools(place):
             return [tool for tool in self._own if tool.name == STAY_SILENT.name]
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
@@ -446,5 +446,5 @@ def _is_without_tools(place: Place) -> bool:
 
 
 def _told_words(request: AgentRequest) -> list[Source]:
-    """Whose words, and which, calls of tools may have: all that is told may be quoted."""
+    """The sources of words that tool calls may contain: all messages that are sent may be quoted."""
     return [source for message in (*request.transcript, *request.questions) for source in sources_of(message)]

@@ -1,4 +1,4 @@
-"""The judge: a fast model that says for whom a doubtful message is meant, and what the bot can help with."""
+"""The judge: a fast model that decides for whom an unclear message is meant, and whether the bot can help."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Ruling(BaseModel):
     """The ruling on the newest message."""
 
-    # The evidence stands before the verdict, so that the model weighs before it decides.
+    # The evidence comes before the verdict, so that the model reasons before it decides.
     evidence: str = Field(description="What speaks for or against it, in at most ten words.")
     meant_for_bot: bool = Field(description="Whether the newest message is meant for the bot.")
 
@@ -40,7 +40,7 @@ class Ability(BaseModel):
 
 
 class _Service(Generic[T]):
-    """Asks a model in one request. bot_name: the bot's."""
+    """Asks a model in one request. bot_name: returns the bot's name."""
 
     form: type[T]
     instructions: str
@@ -65,7 +65,7 @@ class _Service(Generic[T]):
 
 
 class ModelJudge(_Service[Ruling]):
-    """Whom a message is meant for."""
+    """Decides for whom a message is meant."""
 
     form = Ruling
     instructions = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
@@ -73,17 +73,17 @@ class ModelJudge(_Service[Ruling]):
     async def __call__(
         self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
     ) -> Verdict:
-        """place: where it was said, where that is a server's. Raises JudgeError."""
+        """Rules on a message. place: where it was posted; None: not in a guild. Raises JudgeError."""
         ruling = await self._ruling(conversation.messages, message, "The newest message", place)
         return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
 
 
 class ModelAnswerable(_Service[Ability]):
-    """Whether the bot can help with a question that nobody put to it."""
+    """Decides whether the bot can help with a question that was not meant for it."""
 
     form = Ability
     instructions = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
-        """recent: what was said in the channel lately, the message among it. Raises JudgeError."""
+        """Whether the bot can help. recent: the channel's recent messages, with this one. Raises JudgeError."""
         return (await self._ruling(recent, message, "The question")).can_help

@@ -1,8 +1,8 @@
-"""One MCP server: started, listed, called, and started again when it dies.
+"""Keeps one MCP server running: starts it, lists and calls its tools, and restarts it when it dies.
 
-pydantic-ai's MCPToolset does the talking. It reports a dead process in each call, but does not start it again; here
-each life of a server has a toolset of its own. Whatever may have ended a life (stderr closes, a call fails) has the
-tools listed anew: where that fails as well, the life is over.
+pydantic-ai's MCPToolset speaks the protocol. It reports a dead process in each call, but does not restart it; so here
+each run of a server has a toolset of its own. Whenever the server may have died (stderr closed, a call failed), its
+tools are listed again: if that fails, too, the run is over.
 """
 
 from __future__ import annotations
@@ -40,20 +40,21 @@ HIDDEN = "[hidden]"
 BROKE_OFF = "the connection to the server broke off."
 AWAY = "the server is not running now."
 ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
-MAX_READ = 4_000  # characters of what a server says went wrong, of which then are told
-MAX_REASON = 300
-MAX_LOGGED = 500  # characters of what its process writes to stderr at once
+MAX_READ = 4_000  # characters of a server's error text that are read
+MAX_REASON = 300  # characters of it that are passed on
+MAX_LOGGED = 500  # characters of one piece of stderr
 PICTURES = ("png", "jpeg", "gif", "webp")
-MAX_MADE = 4  # pictures that are attached to an answer
-MAX_MADE_BYTES = 4_000_000  # of them all
+MAX_MADE = 4  # pictures attached to an answer
+MAX_MADE_BYTES = 4_000_000  # of all of them together
 HTTP_SECONDS = httpx2.Timeout(30.0, read=300.0)
-MAX_RESPONSE = 8_000_000  # bytes that come at once by HTTP: more than such pictures take
-MAX_DESCRIPTION = 1_024  # what OpenAI takes
+MAX_RESPONSE = 8_000_000  # bytes of an event or response by HTTP: more than such pictures take
+MAX_DESCRIPTION = 1_024  # OpenAI's limit
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds. call: with the start that it may have to wait for; stable: who lived as long has not failed before."""
+    """Times in seconds. call: of a call, with the start that it may wait for; stable: after so long a run, earlier
+    failures do not count."""
 
     start: float = 15.0
     call: float = 30.0
@@ -62,15 +63,15 @@ class Limits:
     stable: float = 60.0
 
     def pause(self, failures: int, *, has_served: bool) -> float:
-        """How long a server is left alone after as many failures in a row: not at all when it served until the first
-        of them, then ever longer."""
+        """The pause before a restart after so many failures in a row: none after the first one of a server that was
+        running, then ever longer."""
         doublings = failures - 1 - has_served
         return 0.0 if doublings < 0 else min(self.first_pause * 2 ** min(doublings, 16), self.longest_pause)
 
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Nothing came of it. why: for the model; detail: for the log. is_answer: the server itself said so."""
+    """A failure. why: for the model; detail: for the log. is_answer: the server itself reported it."""
 
     why: str
     detail: str
@@ -78,10 +79,10 @@ class _Trouble:
 
 
 class Connection:
-    """Keeps a server running, as long as run() runs. tools: the last that it listed, under its own names; is_away: it
-    failed, and is left alone for a while; changed: called when either is another; failed: when it fails, though not
-    each time in a row; call_failed: when a call does, unless the tool itself says no. why_away: why it last did not
-    start, without secrets."""
+    """Keeps a server running while run() runs. tools: those that it listed last, with its own names; is_away: it failed
+    and is in a pause; changed: called when either changes; failed: called when the server fails, but only for the first
+    of several failures in a row; call_failed: called when a call fails, unless the tool itself reports an error.
+    why_away: why it last did not start, without secrets."""
 
     def __init__(
         self,
@@ -104,11 +105,11 @@ class Connection:
         self._tried = asyncio.Event()
 
     async def tried(self) -> None:
-        """Once it runs, or could not be started."""
+        """Waits until the server runs, or could not be started."""
         await self._tried.wait()
 
     async def run(self) -> None:
-        """Starts it again and again, until cancelled."""
+        """Starts the server again and again, until cancelled."""
         clock = asyncio.get_running_loop().time
         failures = 0
         try:
@@ -123,7 +124,7 @@ class Connection:
                     self._tried.set()
                     await asyncio.sleep(pause)
         finally:
-            self._tried.set()  # nobody waits for what comes no more
+            self._tried.set()  # wakes those that still wait
 
     async def call(self, tool: str, arguments: Mapping[str, Any], made: list[MadeFile] | None = None) -> str:
         """The result as text, or a sentence that says why there is none. made: gets the pictures in it."""
@@ -143,7 +144,7 @@ class Connection:
         return cut(self._without_secrets(_text(await self._toolset.direct_call_tool(tool, dict(arguments)), made)))
 
     async def _live(self) -> bool:
-        """One life, from its start to its end. Returns whether there was one."""
+        """Runs the server once, from its start to its end. Returns whether it started."""
         self._tried.clear()
         self._doubted = asyncio.Event()
         stack = AsyncExitStack()
@@ -157,7 +158,7 @@ class Connection:
             self._toolset = toolset
             self._tried.set()
             listed: object = None
-            while not isinstance(listed, _Trouble):  # until it is dead
+            while not isinstance(listed, _Trouble):  # until the server is dead
                 await self._doubted.wait()
                 self._doubted.clear()
                 listed = await self._attempt(self._list(toolset), self._limits.start)
@@ -189,7 +190,7 @@ class Connection:
             )
             stack.callback(pipe.close)
             env, folder = dict(server.env), str(server.folder)
-            # Our end of the pipe goes once the process has its own: then the pipe ends when the process does.
+            # Our end of the pipe is closed once the process has its own, so that the pipe ends with the process.
             with os.fdopen(writing, "w") as stderr:
                 transport = StdioTransport(
                     server.command, [*server.args], env, folder, keep_alive=False, log_file=stderr
@@ -198,17 +199,17 @@ class Connection:
                 toolset.client._transport_options = OPTIONS  # noqa: SLF001 - there is no other way to give them
                 await stack.enter_async_context(toolset)
         else:
-            # As the package would make it.
+            # The same client as the package would make, but bounded.
             http = httpx2.AsyncClient(headers=dict(server.headers), follow_redirects=True, timeout=HTTP_SECONDS)
             bound_http(http, MAX_RESPONSE, MAX_RESPONSE)
             stack.push_async_callback(http.aclose)
             toolset = MCPToolset(server.url, http_client=http, **how)
             toolset.client._transport_options = OPTIONS  # noqa: SLF001 - as above
             await stack.enter_async_context(toolset)
-        # At the end first of all: what is still called fails by it, and is waited for behind it.
+        # Closed first of all: that makes calls still running fail, which the toolset waits for.
         stack.push_async_callback(toolset.client.close)
         await self._list(toolset)
-        # A session of the newest protocol tells of changes only to those who listen.
+        # In the newest protocol, changes are only sent to subscribers.
         if toolset.client.initialize_result is None and toolset.capabilities.tools_list_changed:
             from mcp.client.subscriptions import listen  # noqa: PLC0415 - only who has MCP servers needs it
 
@@ -220,12 +221,12 @@ class Connection:
         return toolset
 
     def said(self, data: bytes) -> None:
-        """Logs what its process wrote to stderr."""
+        """Logs what the process wrote to stderr."""
         text = self._without_secrets(data.decode(errors="replace"))
         log.debug("mcp_stderr", server=self.server.name, text=clipped(text, MAX_LOGGED))
 
     async def _heard(self, message: object) -> None:
-        # What fastmcp hands on is wrapped or not, by its version.
+        # Whether fastmcp wraps the message depends on its version.
         if getattr(getattr(message, "root", message), "method", "") == "notifications/tools/list_changed":
             self._doubted.set()
 
@@ -259,11 +260,11 @@ class Connection:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
             return _Trouble(BROKE_OFF, "cancelled from within")
-        except Exception as error:  # noqa: BLE001 - anything may come of a process of others and two libraries
+        except Exception as error:  # noqa: BLE001 - a foreign process and two libraries may raise anything
             return _Trouble(BROKE_OFF, f"{type(error).__name__}: {self._reason(str(error))}")
 
     def _reason(self, text: str) -> str:
-        """What a server says went wrong, in a line without secrets and addresses; of a stack trace its end."""
+        """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""
         text = self._without_secrets(text)
         if "Traceback (most recent call last)" in text:
             text = text.strip().splitlines()[-1]
@@ -276,7 +277,7 @@ class Connection:
 
 
 class _Stderr(asyncio.Protocol):
-    """The end of a pipe to which a process writes its stderr."""
+    """Our end of the pipe to which a process writes its stderr."""
 
     def __init__(self, connection: Connection, ended: asyncio.Event) -> None:
         self._connection = connection
@@ -290,7 +291,7 @@ class _Stderr(asyncio.Protocol):
 
 
 def use_mcp() -> None:
-    """Imports what MCP needs, which takes a second or two, and has it log as the rest does."""
+    """Imports the MCP packages, which takes a second or two, patches them, and sets up their logging."""
     import mcp.client.stdio  # noqa: PLC0415 - only who has MCP servers needs it
     import mcp.types  # noqa: PLC0415 - as above
     import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
@@ -302,7 +303,7 @@ def use_mcp() -> None:
     if sys.platform != "win32":  # where the package lets nothing live on
         mcp.client.stdio._stop_server_process = stop_process  # type: ignore[assignment]  # noqa: SLF001 - no other way
 
-    # Both report with stack traces what comes back to us as an error, and what servers print beside the protocol.
+    # Both log stack traces of errors that are raised to us anyway, and what servers print besides the protocol.
     for name in ("fastmcp", "mcp"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
@@ -311,7 +312,7 @@ def use_mcp() -> None:
 
 
 def _text(result: Any, made: list[MadeFile]) -> str:
-    """As the model reads it. A picture or a sound is only named; pictures are made files of the answer."""
+    """A tool's result as text for the model. Pictures and sounds are only named; pictures become attachments."""
     match result:
         case str():
             return result
@@ -324,7 +325,7 @@ def _text(result: Any, made: list[MadeFile]) -> str:
 
 
 def _attached(content: BinaryContent, made: list[MadeFile]) -> str:
-    """Makes a picture a file of the answer where there is room for it. Returns what the model is told of that."""
+    """Attaches a picture to the answer if there is room for it. Returns what the model is told about that."""
     ending = content.media_type.removeprefix("image/")
     size = sum(len(file.data) for file in made) + len(content.data)
     if ending not in PICTURES or kind_of(content.data) is not Kind.PICTURE:

@@ -1,11 +1,11 @@
-"""The MCP file: which MCP servers lend the general agent their tools. It is JSON, in the form that is usual for it:
+"""The MCP file: which MCP servers lend the general agent their tools. It is JSON, in the usual form:
 
     {"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "files-server", "data"], "env": {"API_KEY": "${FILES_KEY}"}},
         "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "Bearer ${WIKI_TOKEN}"}}
     }}
 
-`${NAME}` is a variable of the environment, in any of these texts.
+`${NAME}` in any of these texts is an environment variable.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from setting_values import is_loopback
 
 MAX_SERVERS = 50
 MAX_NAME = 40
-# What a server's process gets of our environment. The mcp package adds LOGNAME, SHELL, TERM and USER.
+# The environment variables that a server's process inherits. The mcp package adds LOGNAME, SHELL, TERM and USER.
 INHERITED = ("HOME", "LANG", "PATH")
 SECRET_NAME = re.compile("key|token|secret|passw|auth|credential", re.IGNORECASE)
-# What is shorter stands in too many innocent texts to be taken out of them.
+# A shorter secret is not hidden, as it occurs in too many harmless texts.
 MIN_SECRET = 6
-UNFIT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters: no process can be given them
+UNFIT = re.compile("[\0\ud800-\udfff]")  # NUL and lone surrogates, which cannot be passed to a process
 INSTALL = ".venv/bin/pip install -c constraints.txt -e '.[mcp]'"
 
 
 class McpError(ValueError):
-    """An MCP file that cannot be used. Its text is one sentence for the owner: file, server, remedy."""
+    """An MCP file that cannot be used. Its text is one sentence for the owner that names file, server and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """A server as the file describes it, with the variables' values: a process of ours (command, args, env, folder),
-    or one that is reached by HTTP (url, headers).
+    """A server as the file describes it, with the variables' values: a process to start (command, args, env, folder),
+    or a server reached by HTTP (url, headers).
 
-    env: what the process gets of the environment, ours and the file's. folder: where it runs. secrets: values that no
-    text of the server's may show.
+    env: the environment of the process, inherited and from the file. folder: its working directory. secrets: values to
+    hide in all texts of the server.
     """
 
     name: str
@@ -62,8 +62,10 @@ class McpServer:
 
 
 def load_mcp(source: Path | str, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """The servers in their order. source: the file, or its text, of which paths are relative to the working directory.
-    environ: where `${NAME}` is looked up, and what processes inherit from. Raises McpError, for a missing package too.
+    """Reads the servers, in order. source: the file, or its text; in a text, paths are relative to the working
+    directory.
+
+    environ: for `${NAME}`, and for what processes inherit. Raises McpError, also for a missing package.
     """
     where, folder = named(source, "MCP", "MCP_CONFIG"), Path() if isinstance(source, str) else source.parent
     servers: list[McpServer] = []
@@ -78,7 +80,7 @@ def load_mcp(source: Path | str, environ: Mapping[str, str]) -> tuple[McpServer,
 
 
 def _url(value: str) -> str:
-    """Credentials and what people say travel there: it is encrypted, or never leaves the machine."""
+    """Checks a URL. Credentials and people's words are sent there, so it must be encrypted, or on this machine."""
     url = URL(value)
     loopback = url.scheme == "http" and is_loopback(url.host or "")
     if not url.host or url.raw_user or url.raw_password or not (url.scheme == "https" or loopback):
@@ -93,10 +95,10 @@ def _fit(value: str, info: ValidationInfo) -> str:
 
 
 def _filled(value: str, info: ValidationInfo) -> str:
-    """With the variables' values. info.context: the environment."""
+    """Fills in the variables. info.context: the environment."""
     environ: Any = info.context
     for variable in VARIABLE.findall(value):
-        if not variable.isidentifier():  # perhaps the secret itself
+        if not variable.isidentifier():  # it may be the secret itself, so it is not shown
             raise EntryError("it has ${...} without a variable: write ${NAME} with one's name")
         if not environ.get(variable):
             raise EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
@@ -177,7 +179,7 @@ def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) ->
 
 
 def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator[str]:
-    """What the variables hold, and what stands under a name that says that it is secret."""
+    """The secrets: the variables' values, and texts whose name shows that they are secret."""
     if isinstance(value, dict | list):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _secrets(one, environ, str(key))

@@ -1,4 +1,4 @@
-"""The tools that MCP servers lend the general agent: all their servers together, as one toolset of pydantic-ai's."""
+"""The tools that MCP servers lend the general agent: those of all servers, as one toolset of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = structlog.get_logger()
 MAX_TOOLS = 64
 MAX_TOOL_BYTES = 16_384  # of a tool's name and schema, as JSON; a description is cut
 MAX_TOTAL_BYTES = 131_072  # of all of them together
-MAX_NAME = 64  # what providers take, of letters, digits, - and _
-# The server is the judge of the rest.
+MAX_NAME = 64  # what providers accept, of letters, digits, - and _
+# The server itself validates the rest.
 ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """A tool under the name that the model knows."""
+    """A tool with the name that the model knows."""
 
     connection: Connection
     own_name: str
@@ -41,12 +41,12 @@ class _Offered:
 
 
 class McpTools:
-    """Keeps the servers running while it is entered, and never waits for them: what there is of tools now is offered,
-    and a server that fails is tried again. Enter it before the loop is busy: what it imports takes a second or two.
+    """Keeps the servers running while it is entered, without waiting for them: offers the tools that are available now,
+    and restarts servers that fail. Enter it before the loop is busy, as its imports take a second or two.
 
-    taken: the names of other tools, which a server's tool does not get. failed: told of a server, by its name, once it
-    cannot be started or has ended, and again once it has run meanwhile. call_failed: told of each call in which one
-    fails, unless its tool itself says no.
+    taken: the names of other tools, which a server's tools must not have. failed: called with a server's name when it
+    cannot be started or has ended, but only for the first of several failures in a row. call_failed: called with the
+    server's name for each failed call, unless the tool itself reports an error.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class McpTools:
             await asyncio.wait(self._running)
 
     async def tried(self) -> None:
-        """Once each server runs, or could not be started."""
+        """Waits until each server runs, or could not be started."""
         await asyncio.gather(*(connection.tried() for connection in self._connections))
 
     def definitions(self) -> list[ToolDefinition]:
-        """What the model may call now, under names of letters, digits, - and _."""
+        """The tools that the model may call now, with names of letters, digits, - and _."""
         return [offered.definition for offered in self._offered.values()]
 
     async def call(self, name: str, arguments: Mapping[str, Any], made: list[MadeFile] | None = None) -> str:
@@ -95,10 +95,10 @@ class McpTools:
         return f"The tool {name} is not there now."
 
     def _offer(self) -> None:
-        """The names stay, whoever is away: the model finds them in its history."""
+        """Updates the offered tools. Names do not depend on which servers are away, as they are in the history."""
         known = []
         for connection in self._connections:
-            # Those that would make requests too large for the model are left out.
+            # Leaves out tools that would make requests too large for the model.
             large = [clipped(tool.name, MAX_NAME) for tool in connection.tools if _size(tool) > MAX_TOOL_BYTES]
             if large:
                 told = clipped(", ".join(large), MAX_LOGGED)
@@ -118,7 +118,7 @@ class McpTools:
 
 
 class _Toolset(AbstractToolset[Any]):
-    """As pydantic-ai calls them. It needs nothing of a run, and the runs share it."""
+    """The toolset that pydantic-ai calls. It has no state of a run, so all runs share it."""
 
     def __init__(self, tools: McpTools) -> None:
         self._tools = tools
@@ -144,11 +144,11 @@ def _size(tool: ToolDefinition) -> int:
 
 
 def _names(tools: Sequence[tuple[str, str]], taken: Iterable[str]) -> list[str]:
-    """For tools as (server, name) a name each: its own, where it clashes with its server's before it, where that is
-    not enough with a number behind it."""
+    """A unique name for each tool, given as (server, name): its own; if that clashes, with its server's name before it;
+    if that clashes, too, with a number after it."""
     counts = Counter([*taken, *(_plain(name) for _, name in tools)])
     used = set(taken)
-    numbers: dict[str, int] = {}  # the last of each name: thousands of tools may be called alike
+    numbers: dict[str, int] = {}  # the last number of each name, as thousands of tools may have the same
     names = []
     for server, name in tools:
         plain = _plain(name) if counts[_plain(name)] == 1 else _plain(f"{server}_{name}")

@@ -1,4 +1,4 @@
-"""What the packages for MCP would take of a server, bounded. Imported by who has MCP servers only, as they are."""
+"""Limits on what the MCP packages accept from a server. Imported, as these packages, only if there are MCP servers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
-    """Never compares a result with the schema that the server gives for it: its patterns may take for ever, and what
-    does not fit is for the model to read, too. A listing is cut before its tools are validated one by one, and so is a
-    result."""
+    """Never validates a result against the server's schema: its patterns may take for ever, and the model is to read
+    results that do not match, too. Cuts listings and results before their items are validated one by one."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -65,7 +64,8 @@ class Session(VersionAwareClientSession):
 
 
 class Lines(TextReceiveStream):
-    """What a process writes, until it writes a line without end, which is kept and searched anew with each piece."""
+    """The output of a process; ends at a line that is too long, as the package would search all of it again with each
+    piece."""
 
     _begun = 0
 
@@ -97,8 +97,8 @@ _stop = mcp.client.stdio._stop_server_process  # noqa: SLF001 - the package offe
 
 
 async def stop_process(process: Process) -> None:
-    """As the package does it, which spares what a process that ends by itself has started, and leaves off when it is
-    cancelled. Each has a group of its own; what has left that is not known."""
+    """Stops a process as the package does, then kills its process group: the package leaves child processes of one that
+    ends by itself, and stops early when cancelled. Children that left the group are not found."""
     try:
         await _stop(process)
     finally:

@@ -1,4 +1,4 @@
-"""What a call of a model used, as its provider says, in the form in which budgets count it."""
+"""Converts what providers report about the use of a call to the form that budgets count."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from state.spending import Spent
 
 log = structlog.get_logger()
 
-MOST_OF_A_CALL, MOST_DOLLARS = 10**9, 10**5  # of one call: what says more does not say what it used
+MOST_OF_A_CALL, MOST_DOLLARS = 10**9, 10**5  # of one call: a report of more is not believed
 
 
 def names_of(model: object) -> tuple[str, ...]:
-    """An agent's model as provider:name, and its fallbacks."""
+    """The names of an agent's model and its fallbacks, as provider:name."""
     models = parts_of(model) if isinstance(model, Model) else [model]
     return tuple(_name(one) if isinstance(one, Model) else str(one) for one in models)
 
 
 def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: ModelResponse | None) -> Spent | None:
-    """What a call of one of these used; None where its provider does not say, or what cannot be. response: what it
-    gave."""
+    """What a call of one of these models used; None: its provider does not say, or reports impossible numbers.
+    response: the call's."""
     told = (
         usage.input_tokens,
         usage.output_tokens,
@@ -39,7 +39,7 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
         return None
     tokens_in, tokens_out, cached, written, audio = told
     name = names[0]
-    if response and response.model_name and len(names) > 1:  # which may say more exactly which one it is
+    if response and response.model_name and len(names) > 1:  # its model_name may be a longer form of the name
         those = [one for one in names if response.model_name.startswith(one.partition(":")[2] or one)]
         name = max(those, key=lambda one: len(one.partition(":")[2]), default=name)  # gpt-5-mini is no gpt-5
     cached = min(cached, tokens_in)
@@ -57,12 +57,12 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
 
 
 def counted(tokens: float) -> int:
-    """What a provider says it counted, which may be any number, as one that can be added up and stored."""
+    """A provider's count, which may be any number, as an int that can be added up and stored."""
     return int(min(max(0, tokens), MOST_OF_A_CALL))  # NaN is not more than 0
 
 
 def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:
-    """Says once which models no budget in money can limit."""
+    """Logs the models without a known price, which budgets in money cannot limit."""
     if unknown := prices.unknown(name for model in models for name in names_of(model)):
         log.info(
             "price_unknown",
@@ -73,7 +73,8 @@ def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:
 
 
 def _name(model: Model) -> str:
-    """With the provider at its address, where prices of that are known: many speak another one's protocol."""
+    """The model as provider:name, with the provider by its URL if prices are known for that: many use the protocol of
+    another one."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - a list of all models there are
 
     if model.model_name == FREE:

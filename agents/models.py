@@ -1,4 +1,4 @@
-"""From the names in the settings to the models themselves, built once."""
+"""Builds the models from their names in the settings, once."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from place import Place
 log = structlog.get_logger()
 
 DEMO = "demo"
-# The clients' own default is 2; one retry keeps the person who waits from waiting long.
+# The clients' default is 2; with one retry, people do not wait long.
 SETTINGS = ModelSettings(max_retries=1)
-# Of a conversation, which is gone on with: where its provider caches only what it is told to, as Anthropic's.
+# For conversations, whose prompts are repeated: some providers, as Anthropic, only cache on request.
 CACHED = ModelSettings(max_retries=1, cache=True)
 HUGGING_FACE = "https://router.huggingface.co/v1"
 FETCHING_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
-# Like none that a model writes, and read as such where thoughts that a provider told apart are sent back to it.
+# Tags that no model writes itself; models understand them when thoughts that a provider separated are sent back.
 OTHER_TAGS = ("<think>\N{WORD JOINER}", "</think>\N{WORD JOINER}")
 RESPONSES = re.compile(r"openai(-responses)?:")
-KEY = re.compile(r"\b(sk-|gsk_|xai-|hf_|AIza)[\w-]{20,}")  # how providers' keys look
+KEY = re.compile(r"\b(sk-|gsk_|xai-|hf_|AIza)[\w-]{20,}")  # the form of providers' keys
 
 
 class UnusableModelError(ValueError):
-    """A model that cannot be built. Its text is one sentence: variable, value, remedy."""
+    """A model that cannot be built. Its text is one sentence that names variable, value and remedy."""
 
 
 def build_model(variable: str, names: str) -> Model:
-    """The model for one or several names by comma, each tried where the one before fails.
+    """Builds the model for a name, or for several separated by commas, each a fallback for the one before.
 
-    variable: the setting the names come from. Raises UnusableModelError for an unknown provider or a missing key.
+    variable: the setting with the names. Raises UnusableModelError for an unknown provider or a missing key.
     """
     with _prices_unread():
         models = [_build_one(variable, name.strip()) for name in names.split(",")]
@@ -55,7 +55,7 @@ def build_model(variable: str, names: str) -> Model:
 
 @contextmanager
 def _prices_unread() -> Iterator[None]:
-    """Keeps pydantic-ai from reading all the prices there are, 0.1 s, with a model: a thread does once it is ready."""
+    """Keeps pydantic-ai from loading all prices, 0.1 s, when it builds a model: a thread does that after the start."""
     set_custom_snapshot(DataSnapshot([], from_auto_update=False))
     try:
         yield
@@ -64,19 +64,19 @@ def _prices_unread() -> Iterator[None]:
 
 
 def parts_of(model: Model) -> Sequence[Model]:
-    """The model itself, or those that stand in for each other."""
+    """The model itself, or a fallback model's models."""
     return model.models if isinstance(model, FallbackModel) else [model]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model, and the name by which the settings know it."""
+    """A model and its name in the settings."""
 
     name: str
     model: Model
 
     def that_said(self, response: ModelMessage) -> str:
-        """The name of the one that gave a response, of several that stand in for each other."""
+        """The name of the model that gave a response, among the fallbacks."""
         names = [name.strip() for name in self.name.split(",")]
         responded = (isinstance(response, ModelResponse) and response.model_name) or ""
         # Providers answer by longer names, such as gpt-5-mini-2025-08-07.
@@ -85,7 +85,7 @@ class NamedModel:
 
 
 class Models:
-    """The models that answer, by their names; the first is the default. chosen: by which name a place wants one."""
+    """The models that answer, by their names; the first is the default. chosen: returns the name set for a place."""
 
     def __init__(
         self, by_name: Mapping[str, Model], chosen: Callable[[Place], str | None] = lambda _place: None
@@ -97,7 +97,7 @@ class Models:
     def build(
         cls, default: str, others: Sequence[str], chosen: Callable[[Place], str | None] = lambda _place: None
     ) -> Models:
-        """MODEL's, and those of MODELS. Raises UnusableModelError."""
+        """Builds the models of MODEL and MODELS. Raises UnusableModelError."""
         by_name = {default: build_model("MODEL", default)}
         return cls(by_name | {name: build_model("MODELS", name) for name in others if name != default}, chosen)
 
@@ -118,7 +118,7 @@ class Models:
         return [*self._by_name.values()]
 
     def get(self, name: str) -> Model | None:
-        """The model of this name; None: it is not on the list, or no longer."""
+        """The model of this name; None: it is not, or no longer, on the list."""
         return self._by_name.get(name)
 
     def named(self, name: str | None) -> NamedModel:
@@ -129,12 +129,12 @@ class Models:
         return NamedModel(known, self._by_name[known])
 
     def at(self, place: Place) -> str:
-        """The name of the one that answers there."""
+        """The name of the model that answers there."""
         return self.named(self._chosen(place)).name
 
 
 def sight_of(model: Model) -> Sight:
-    """How a model is shown pictures: by their address only where its provider, a public one, fetches them."""
+    """How a model is shown pictures: by their URL only if its provider is public and fetches them."""
     models = parts_of(model)
     if any(m.model_name == DEMO or not m.profile.get("supports_image_input", True) for m in models):
         return Sight.NONE
@@ -153,20 +153,20 @@ def _build_one(variable: str, name: str) -> Model:
                 OpenAIResponsesModelSettings,
             )
 
-            # It keeps what it is sent unless it is told not to.
+            # OpenAI stores responses unless told not to.
             settings = OpenAIResponsesModelSettings(openai_store=False)
             model: Model = OpenAIResponsesModel(RESPONSES.sub("", name, count=1), settings=settings)
         elif name.startswith("huggingface:"):
             from pydantic_ai.providers.huggingface import HuggingFaceProvider  # noqa: PLC0415 - an extra
 
-            # Without an address pydantic-ai fails once it is called.
+            # Without a URL pydantic-ai fails at the first call.
             model = infer_model(name, lambda _: HuggingFaceProvider(base_url=HUGGING_FACE))
         else:
             model = infer_model(name)
     except (UserError, ValueError, ImportError) as error:
         shown = "of that form" if KEY.search(name) else repr(name)
         raise UnusableModelError(f"{variable} {shown} cannot be used{_why(name, error)}") from None
-    # pydantic-ai knows the tags only where they come alone and in lower case; agents/thoughts.py does the rest.
+    # pydantic-ai recognises these tags only alone and in lower case; agents/thoughts.py handles them all.
     model.profile["thinking_tags"] = OTHER_TAGS
     client = getattr(model, "client", None)
     send_as_is(client)
@@ -175,16 +175,16 @@ def _build_one(variable: str, name: str) -> Model:
 
 
 def _check(name: str) -> None:
-    """Raises UserError, or ImportError, for what pydantic-ai would refuse later or not at all."""
+    """Raises UserError or ImportError for names that pydantic-ai would refuse later, or not at all."""
     provider = provider_of(name)
     if provider and provider.extra:
-        infer_provider_class(name.partition(":")[0])  # an ImportError where its package is missing
+        infer_provider_class(name.partition(":")[0])  # raises ImportError if its package is missing
     if KEY.search(name) or name.endswith(":") or (provider and provider.missing):
         raise UserError("not usable")
 
 
 def _why(name: str, error: Exception) -> str:
-    """What is missing for a model, and what would be right; no value of any variable."""
+    """Says what is missing for a model, and what would be right; never shows a variable's value."""
     provider = provider_of(name)
     missing = provider.missing if provider else []
     if KEY.search(name):
@@ -208,5 +208,5 @@ def _why(name: str, error: Exception) -> str:
 
 
 def thinks(model: Model) -> bool:
-    """Whether a model, or one that stands in for it, thinks without being told to, of which not all need be shown."""
+    """Whether a model, or one of its fallbacks, thinks by default; some of its thoughts may be hidden."""
     return any(one.profile.get("thinking_enabled_by_default", False) for one in parts_of(model))

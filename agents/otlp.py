@@ -1,4 +1,4 @@
-"""What sends spans by OTLP over HTTP, in a thread of its own. Needs the extra otel."""
+"""Sends spans by OTLP over HTTP, in a thread of its own. Needs the extra otel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
 log = structlog.get_logger()
 
-# The library's own log, which has a line for each try.
+# The library's own log, with a line for each attempt.
 LIBRARY = logging.getLogger("opentelemetry.exporter")
-# What else pydantic-ai tells without content has names of tools that models make up, and all tools' definitions.
+# Even without content, pydantic-ai's other attributes have tool names that models make up, and all tools' definitions.
 SENT = (
     "error.type",
     "gen_ai.agent.name",
@@ -34,7 +34,7 @@ SENT = (
 
 
 class BareSpans(BatchSpanProcessor):
-    """Sends of each span its times, whether it failed, and what is known to be no one's words."""
+    """Sends of each span only its times, whether it failed, and attributes that contain nobody's words."""
 
     def on_end(self, span: ReadableSpan) -> None:
         super().on_end(
@@ -54,7 +54,7 @@ class BareSpans(BatchSpanProcessor):
 
 
 class Exporter(OTLPSpanExporter):
-    """Sends spans. What cannot be sent is dropped; it is logged once for each outage, with the library's reason."""
+    """Sends spans. Drops those that cannot be sent, and logs that once for each outage, with the library's reason."""
 
     _is_failing = False
 
@@ -74,7 +74,7 @@ class Exporter(OTLPSpanExporter):
 
 
 def otlp_provider() -> TracerProvider:
-    """Where to, and with what key, OpenTelemetry's own variables say. Raises ValueError for what they cannot."""
+    """The provider as OpenTelemetry's variables configure it. Raises ValueError for invalid ones."""
     resource = Resource({"service.name": "parley"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BareSpans(Exporter()))

@@ -1,4 +1,4 @@
-"""What the readers of what the bot's owner writes have in common: of a file (a Path), or of its text (a str)."""
+"""Shared by the readers of the owner's files, which are given as a Path, or as their text in a str."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 MAX_SHOWN = 80
 VARIABLE = re.compile(r"\$\{([^{}]*)\}")
-# RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
+# RFC 9110: a field's name is a token; a value should be ASCII.
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 HTTPS_OWN = frozenset("connection content-encoding content-length content-type expect host transfer-encoding".split())
 
 
 class EntryError(Exception):
-    """What is wrong with one entry, and what would be right."""
+    """An entry that cannot be used. Its text says what is wrong, and what would be right."""
 
 
 def named(source: Path | str, name: str, variable: str) -> str:
-    """How a sentence names it: the file, or the variable, whose text is not shown."""
+    """The name of a source in a sentence: the file, or, without its text, the variable."""
     return variable if isinstance(source, str) else f"the {name} file {source}"
 
 
 def parsed(source: Path | str, where: str, form: str, parse: Callable[[str], Any], fault: type[Exception]) -> Any:
-    """What parse makes of it. where: as named() gives it; form: what is parsed. Raises fault with a sentence."""
+    """Parses a source. where: its name, from named(); form: the name of its format. Raises fault with a sentence."""
     try:
         return parse(source if isinstance(source, str) else source.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -46,7 +46,7 @@ def check_header(name: str) -> None:
 
 
 def header_value(name: str, value: str) -> str:
-    """The value, which is a secret: no sentence has it."""
+    """Checks a header's value, which is secret, so that no error shows it."""
     check_header(name)
     if not HEADER_VALUE.fullmatch(value):
         raise EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
@@ -54,5 +54,5 @@ def header_value(name: str, value: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text of the file's as a sentence shows it: in quotes, and clipped."""
+    """A text of the file for use in a sentence: in quotes, and cut."""
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…")

@@ -1,9 +1,9 @@
-"""Whom a message calls: the agents that it asks for by name.
+"""Finds the agents that a message asks for by name.
 
-A name counts only in a shape that calls: "ask docs how ...", "docs: ...", "@docs", "use docs for this", "let docs
-answer", "docs agent, ...", "a question for docs: ...". A request begins a sentence or a part of one: whoever tells of
-having asked docs asks nobody. A mere mention ("the docs are wrong") is no call, and neither is what stands in
-quotations or code. What is missed here the model may still read; what is taken wrongly nobody corrects.
+A name counts only in a phrase that calls an agent: "ask docs how ...", "docs: ...", "@docs", "use docs for this", "let
+docs answer", "docs agent, ...", "a question for docs: ...". A request must begin a sentence or clause: "I asked docs"
+calls nobody. A mere mention ("the docs are wrong") is no call, nor is anything in quotations or code. A call that is
+missed may still be understood by the model; a wrong one is never corrected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SENT = r"use|try|let|have|switch to|go to|talk to|(?:hand|give|pass|send|forward
 DONE = r"""answer|reply|respond|explain|take over|have a (?:go|look)|look (?:at|into|up|it|this|that)
 (?:do|take|handle|try|check|find|search|help|tell|see) (?:this|that|it|these|them|me|us)""".replace("\n", "|")
 THIS = r"for (?:this|that|it|these|those|them)(?: (?:one|time|question|please|too|instead|now))*(?= ?(?:$|[^\w ]))"
-# What may follow a name that stands for an agent: "ask docs how ...", where "ask docs people ..." asks somebody else.
+# What may follow an agent's name: "ask docs how ..."; but "ask docs people ..." asks somebody else.
 GOES_ON = r"""what|what's|whats|why|how|how's|when|where|where's|which|who|who's|whose|whether|if|is|are|was|does|do|did
 can|could|should|about|for|to|and|or|then|again|please|pls|too|also|instead|first|next|now|that|this|these|the|a|an|my
 our|me|not|but|because|it""".replace("\n", "|")
@@ -44,10 +44,10 @@ DENIED = r"(?:\b(?P<denied>not|no|never|don't|dont|without|than|instead of)(?: \
 
 
 def called(text: str, names: Collection[str]) -> set[str]:
-    """Those of the names (letters, digits, - and _) that a message as it was posted calls.
+    """Those of the names (letters, digits, - and _) that a message calls. text: as posted.
 
-    In the message, a hyphen, an underscore and a space are alike. A name that is one of the commonest words ("it",
-    "go") is called as "the it agent", "@it" or "it: ..." only. "yourself" is the general agent, if that is among them.
+    In the message, hyphens, underscores and spaces are equal. A name that is a very common word ("it", "go") is only
+    called by "the it agent", "@it" or "it: ...". "yourself" is the general agent, if that is among the names.
     """
     searched = _searched(text)
     agents: dict[str, set[str]] = {}
@@ -62,20 +62,20 @@ def called(text: str, names: Collection[str]) -> set[str]:
 
 
 def spoken(name: str) -> str:
-    """A name as it is said: casefolded, a space between its words, without "agent" behind it. No message can call one
-    of two names that are said alike, or one of which nothing is said."""
+    """A name as it is spoken: casefolded, with spaces between its words, without "agent" at its end. Names that are
+    spoken alike cannot be told apart, and one that is empty when spoken cannot be called."""
     return AGENT_BEHIND.sub("", SEPARATORS.sub(" ", name.casefold()).strip())
 
 
 def _searched(text: str) -> str:
-    """The text as it is searched: casefolded, without quotations, code, links and mentions, spaces made single."""
+    """The text to search: casefolded, with single spaces, without quotations, code, links and mentions."""
     plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
     return re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
 
 
 @lru_cache(maxsize=8)
 def _shapes(names: frozenset[str]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
-    """What finds the names themselves, and the shapes that call some of them, which are their group "called"."""
+    """A pattern for any of the names, and the patterns of phrases that call some of them, in the group "called"."""
     name, clear, common = map(_any_of, (names, names - TOO_COMMON, names & TOO_COMMON))
     agent = r"[ -](?:agents?|bots?)\b(?!['-])"
     one = rf"(?:(?:the|your|our) )?(?:{clear}(?:{agent})?|{common}{agent})"

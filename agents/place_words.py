@@ -1,4 +1,4 @@
-"""Where something is said, in words for a model."""
+"""Describes places in words for a model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ MAX_NAME_CHARACTERS = 100
 
 
 def as_name(name: str) -> str:
-    """A name that stays one in quotes and on one line."""
+    """A name without quotes and line breaks, so that it can be quoted in a prompt."""
     return " ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS]
 
 
 def spot_of(place: Place) -> str:
-    """The channel, thread or post of a server. A thread's title may be nothing to be told."""
+    """The channel, thread or post of a guild. Without a thread's title, if that may not be shown."""
     channel, parent = as_name(place.channel), as_name(place.parent)
     if place.kind is PlaceKind.POST:
         return f'forum "{parent}", in ' + (f'the post titled "{channel}"' if channel else "a post")
@@ -23,7 +23,7 @@ def spot_of(place: Place) -> str:
 
 
 def people_in(place: Place, author: str) -> str:
-    """How many people are in a thread, and whether this one opened it, as a sentence; empty where it is not known."""
+    """How many people are in a thread, and whether the author opened it, as a sentence; empty: unknown."""
     if not place.is_thread or place.people is None:
         return ""
     opened = f', which "{author}" opened' if place.is_opener else ""

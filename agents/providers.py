@@ -1,6 +1,6 @@
-"""The providers of models that a name such as `openai:gpt-5` can begin with, and what each of them needs.
+"""The providers that a model's name such as `openai:gpt-5` can begin with, and what each of them needs.
 
-docs/models.md and README have their tables from here, by `make settings`.
+`make settings` makes the tables of docs/models.md and README from this.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
-MIN_ALIKE = 70  # per cent, for a prefix to be what somebody meant
+MIN_ALIKE = 70  # per cent of similarity for a prefix to be suggested
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """variables: what must be set for it; instead: with which of them set the rest need not be.
-
-    address: what the first of them may be, where that is an address. extra: what is installed for it beside the rest.
-    example: a model's name as it takes it.
+    """variables: those that must be set; instead: a variable that is enough alone. address: an example of the first
+    variable, if that is a URL. extra: the package extra that it needs; empty: none. example: the name of one of its
+    models.
     """
 
     name: str
@@ -74,10 +73,10 @@ PROVIDERS: Mapping[str, Provider] = {
     "heroku": Provider("Heroku", ("HEROKU_INFERENCE_KEY",), "claude-sonnet-5-5"),
     "ovhcloud": Provider("OVHcloud AI Endpoints", ("OVHCLOUD_API_KEY",), "gpt-oss-120b"),
 }
-# What pydantic-ai takes as well, though it is not in the table.
+# Further prefixes that pydantic-ai accepts.
 ALIASES = {"openai-responses": "openai", "azure-responses": "azure"}
 RENAMED = {"google-gla": "google", "google-vertex": "google-cloud", "gemini": "google", "grok": "xai"}
-# How well-known models' names begin, and whose they are.
+# How the names of well-known models begin, and their providers.
 FAMILIES = {
     "gpt-": "openai",
     "chatgpt-": "openai",
@@ -99,13 +98,13 @@ FAMILIES = {
 
 
 def provider_of(name: str) -> Provider | None:
-    """The provider of a model by this name, if it is in the table."""
+    """The provider of a model by its name, if it is in the table."""
     prefix, _, model = name.partition(":")
     return PROVIDERS.get(ALIASES.get(prefix, prefix)) if model else None
 
 
 def meant(name: str) -> str | None:
-    """The name that was meant by one that no provider knows; None where nothing is near it."""
+    """Suggests the name that an unknown one was probably meant to be; None: nothing is similar."""
     prefix, colon, model = name.strip().partition(":")
     if colon:
         alike = process.extractOne(prefix.lower(), [*PROVIDERS, *ALIASES], scorer=fuzz.ratio, score_cutoff=MIN_ALIKE)

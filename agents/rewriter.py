@@ -1,4 +1,4 @@
-"""The rewriter: a fast model that completes a message which leaves out what was said before."""
+"""The rewriter: a fast model that completes a message which only makes sense with the messages before it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from conversation import MessageRecord
 from decider import JudgeError
 
 INSTRUCTIONS = Path(__file__).with_name("rewriter.md").read_text(encoding="utf-8")
-DEADLINE_SECONDS = 2.0  # the person waits for the answer besides
+DEADLINE_SECONDS = 2.0  # the person waits for that in addition to the answer
 MESSAGES_SHOWN = 6
 MAX_CHARACTERS = 500
 
 
 class ModelRewriter:
-    """Asks a model."""
+    """Asks a model to complete messages."""
 
     def __init__(self, model: Model, *, purse: Purse) -> None:
         self._agent = Agent(model, name="rewriter", retries=0, model_settings=SETTINGS)
         self._purse = purse
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> str | None:
-        """The message completed from what was said before it, oldest first; None where that is not to be had.
+        """The message completed from the recent ones, which are oldest first; None: the model gave nothing usable.
 
-        What comes late, in several lines, over 500 characters or unchanged is of no use.
+        Not usable is what comes late, has several lines or over 500 characters, or is unchanged.
         """
         question = shown(recent, message, "The newest message", MESSAGES_SHOWN)
         try:

@@ -1,4 +1,4 @@
-"""The AGENTS file: which agents there are beside the general one. It is TOML, with a table for each:
+"""The AGENTS file: which agents there are besides the general one. It is TOML, with a table for each:
 
     [[agent]]
     name = "docs"                        # what people call it by
@@ -7,7 +7,7 @@
     about = "Knows the handbook."        # what it is for, in a line
     headers = { Authorization = "Bearer ${DOCS_TOKEN}" }
 
-`${NAME}` in a header is a variable of the environment.
+`${NAME}` in a header is an environment variable.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from state.agent_state import GENERAL
 
 MAX_AGENTS = 50
 MAX_ABOUT = 200
-RESERVED = frozenset({GENERAL, YOURSELF, "agent", ""})  # as they are said; "" is what nobody can call
+RESERVED = frozenset({GENERAL, YOURSELF, "agent", ""})  # in their spoken form; nobody can call ""
 NOT_IN_A_LINE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # Unicode's categories: control, format, line and paragraph marks
 
 
 class RosterError(ValueError):
-    """An AGENTS file that cannot be used. Its text is one sentence for the owner: file, agent, remedy."""
+    """An AGENTS file that cannot be used. Its text is one sentence for the owner that names file, agent and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentEntry:
-    """An agent as the file describes it. url: without a slash at its end; headers: with the variables' values."""
+    """An agent as the file describes it. url: without a trailing slash; headers: with the variables' values."""
 
     name: str
     kind: Literal["ums"]
@@ -60,7 +60,8 @@ class AgentEntry:
 
 
 def load_roster(source: Path | str, environ: Mapping[str, str]) -> tuple[AgentEntry, ...]:
-    """The agents in their order. source: the file, or its text. environ: where `${NAME}` in a header is looked up.
+    """Reads the agents, in order. source: the file, or its text. environ: for `${NAME}` in a header.
+
     Raises RosterError.
     """
     where = named(source, "agents", "AGENTS")
@@ -85,7 +86,8 @@ def _name(value: str) -> str:
 
 
 def _url(value: str) -> str:
-    """Credentials travel there: it is encrypted, or never leaves the machine. As aiohttp reads it, by yarl."""
+    """Checks a URL. Credentials are sent there, so it must be encrypted, or on this machine. Parsed by yarl, as aiohttp
+    does."""
     url = URL(value)
     if re.search(r"[\s\x00-\x1f\x7f?#]", value) or url.raw_user or url.raw_password:
         raise ValueError("more than an address")
@@ -101,7 +103,7 @@ def _about(value: str) -> str:
 
 
 class _Table(BaseModel):
-    """One agent as it is written. A field's description completes the sentence "use ..."."""
+    """One agent as written in the file. A field's description completes the sentence "use ..."."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -151,7 +153,7 @@ def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
     """The value with its variables filled in."""
     check_header(name)
     for variable in VARIABLE.findall(value):
-        if not variable.isidentifier():  # perhaps the secret itself
+        if not variable.isidentifier():  # it may be the secret itself, so it is not shown
             raise EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
         if not environ.get(variable):
             raise EntryError(f"the header {name} needs the variable {shown(variable)}: set it in the environment")

@@ -1,4 +1,4 @@
-"""The rules that the general agent is given: who and where it is, what its owner adds, and what is set there."""
+"""The general agent's instructions: who and where it is, what its owner adds, and the settings of the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERSONA = (
 
 
 def rules_of(place: Place, owners: str) -> str:
-    """The instructions for a place. owners: what whoever runs the bot adds."""
+    """The instructions for a place. owners: the bot's owner's own instructions."""
     where = f'a member of the Discord server named "{as_name(place.guild)}", taking part in its {spot_of(place)}'
     if place.kind is PlaceKind.DIRECT:
         where = "on Discord, in a direct message, which nobody reads but you and whoever writes to you there"

@@ -1,4 +1,4 @@
-"""One answer of the general agent's in the making: what the model was sent, what it said and what that took."""
+"""The state of one run of the general agent: what the model was sent, what it answered and what it used."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from state.message import Source
 from state.spending import Spent
 
-# Six messages of Discord's: what is longer is rambling.
+# Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
-MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
-MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
-SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
-# How servers refuse tools for a model that has none: Ollama, OpenRouter, vLLM, Groq.
+MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
+MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
+SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
+# The errors of servers for a model without tools: Ollama, OpenRouter, vLLM, Groq.
 NO_TOOLS = re.compile(
     r"not support tools|support tool use|enable-auto-tool-choice|tool calling\W{0,3} is not supported",
     re.IGNORECASE,
@@ -53,17 +53,18 @@ BYTES_PER_TOKEN = 3  # at least: English has more than 4, other scripts about 3
 
 @dataclass(slots=True)
 class Run:
-    """One answer in the making. before: its text up to the newest response, whose words thoughts tells from the rest;
-    began_at: its output up to there.
+    """One answer as it is made. text: all of it so far; before: its text up to the newest response; began_at: its
+    output up to there; thoughts: separates the newest response's words from its thoughts; gap: the blank line to add
+    before further words.
 
-    by: the model. messages: what it is sent, of which it made those from `began` on; prompt and results: what a run
-    that waited goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the
-    provider remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have
-    ended; is_asking: whether one has not; sent: so many it is sent at most. called: how many tools were; output:
-    characters of the model's; said: the tokens of its text, as the provider counted. may_decline: whether it may say
-    that it stays silent; is_silent: whether it has; held: what it began with, until that is known. unseen: tokens that
-    were reserved for thoughts that are not shown. finish: how the last response ended, as pydantic-ai names it. names:
-    of the model and those that stand in for it, by which prices are known.
+    by: the model. messages: those sent to it; from `began` on, those of this run. prompt, results: with which a
+    suspended run is resumed; words_of: the sources of the words in them. asked: for whom tools run. settings: of each
+    request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's clock. requests: how many
+    were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the most tokens that it is
+    sent. called: the number of tool calls. output: characters that the model wrote; said: tokens of its text, as the
+    provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that
+    is known. unseen: tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
+    names: of the model and its fallbacks, for their prices.
     """
 
     show: Callable[[str], None]
@@ -110,7 +111,7 @@ class Run:
 
     @property
     def uses_memory(self) -> bool:
-        """Whether it goes on with anything that the provider remembers."""
+        """Whether it relies on messages that the provider has stored."""
         return self.settings not in (SETTINGS, CACHED) and (self.goes_on or bool(self.made))
 
     @property
@@ -118,7 +119,8 @@ class Run:
         return len(self.text) > MAX_ANSWER_CHARACTERS or self.finish == "length"
 
     def about_to_run(self) -> Sequence[ToolCallPart]:
-        """The calls of the newest response; of those that waited, what was allowed: others beside them ran before."""
+        """The tool calls of the newest response; of a resumed run only those that were allowed, as the others ran
+        before."""
         newest = next((m for m in reversed(self.messages) if isinstance(m, ModelResponse)), None)
         calls = newest.tool_calls if newest else []
         if self.results is None:
@@ -127,12 +129,12 @@ class Run:
 
     @property
     def used(self) -> int:
-        """The tokens so far, estimated for a request of which the provider has not said what it took."""
+        """The tokens used so far, with an estimate for a request that has not ended."""
         return self.tokens + self.estimated().tokens
 
     def estimated(self) -> Spent:
-        """What such a request used at most. What it may have thought unseen counts as reserved: who ends an answer as
-        soon as it has begun is to pay no less than is billed for it."""
+        """The most that a request which has not ended used. Hidden thoughts count as reserved, so that stopping an
+        answer at once does not count less than is billed."""
         if not self.is_asking:
             return Spent(self.names[0])
         text = len(self.text.removeprefix(self.before).encode(errors="replace")) // BYTES_PER_TOKEN
@@ -140,7 +142,7 @@ class Run:
         return Spent(self.names[0], self.sent, said + self.unseen)
 
     def begin_paragraph(self, *, may_think_first: bool = False) -> None:
-        """What comes next does not run into what was said before a tool was called.
+        """Starts a paragraph, to separate the next response from the text before a tool call.
 
         may_think_first: it may begin with thoughts that no tag opens.
         """
@@ -149,12 +151,12 @@ class Run:
         self.began_at = self.output
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """Counts the characters of an event: of text, thoughts, and calls with all that they have. Adds text, once it
-        is clear whether it begins by saying that the model stays silent."""
+        """Counts the characters of an event: text, thoughts and tool calls. Adds text, once it is clear whether it
+        begins with the token for silence."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.output += len(text)
-                self._say(text[:MAX_OUTPUT_CHARACTERS])  # beyond which the run is ended
+                self._say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
             case PartStartEvent(part=ThinkingPart(content=thought)):
                 self.output += len(thought)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):
@@ -166,13 +168,13 @@ class Run:
                 self.output += sum(len(str(one or "")) for one in given)
 
     def _say(self, text: str | None) -> None:
-        """Adds the words of a text, of which the thoughts go; None: the last of them."""
+        """Adds a text without its thoughts; None: the response has ended."""
         known, were_unopened = self.thoughts.words, self.thoughts.were_unopened
         self.thoughts.end() if text is None else self.thoughts.hear(text)
         if self.thoughts.were_unopened and not were_unopened:
             known, self.held = "", ""
             self.gap = "\n\n" if self.before.strip() else ""
-            if self.text != self.before:  # what was shown of them goes
+            if self.text != self.before:  # thoughts that were shown are removed
                 self.text = self.before
                 self.show(self.text)
         delta = self.thoughts.words[len(known) :][: MAX_ANSWER_CHARACTERS + 1 - len(self.text)]
@@ -184,11 +186,11 @@ class Run:
             self.open()
 
     def end_paragraph(self) -> None:
-        """No more of it will come."""
+        """Ends the paragraph: no more text of it will come."""
         self._say(None)
 
     def open(self) -> None:
-        """Adds what was held back, or takes it for silence: no more of it will come."""
+        """Adds the text that was held back, or treats it as the token for silence."""
         held, self.held = self.held, ""
         token = SILENT.match(held)
         self.is_silent = bool(token) and self.may_decline
@@ -202,14 +204,14 @@ class Run:
             self.show(self.text)
 
     def send_all(self, history: Sequence[ModelMessage]) -> None:
-        """Goes on without what the provider remembered."""
+        """Sends all messages from now on, without relying on the provider's stored ones."""
         before = history if self.goes_on else ()
         self.messages = [*before, *self.messages]
         self.began += len(before)
         self.goes_on = False
 
     def simplify(self, complaint: str) -> bool:
-        """Leaves out what not every model takes: pictures and what was done with tools before, or then the tools.
+        """Leaves out what not every model accepts: first pictures and earlier tool use, then the tools.
 
         Returns whether there is less to send.
         """
@@ -232,7 +234,7 @@ def size_of(tool: ToolDefinition) -> int:
 
 
 def at_most(messages: Sequence[ModelMessage], told: int) -> int:
-    """The tokens of these messages, and of so many bytes of rules and tools, at most."""
+    """The most tokens that these messages can be, with `told` bytes of instructions and tools."""
     images = 0
     for part in (part for message in messages for part in message.parts):
         content = getattr(part, "content", None) or getattr(part, "args", "")
@@ -245,7 +247,7 @@ def at_most(messages: Sequence[ModelMessage], told: int) -> int:
 
 
 def sound(response: ModelResponse) -> ModelResponse:
-    """Without half characters and bare thoughts, and with calls that can be told apart and sent again."""
+    """The response without lone surrogates and bare thoughts, and with valid, unique ids of tool calls."""
     ids = Counter(call.tool_call_id for call in response.tool_calls)
     parts: list[ModelResponsePart] = []
     for part in response.parts:
@@ -273,5 +275,5 @@ def _sound_call(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:
 
 
 def _clean(delta: str) -> str:
-    """Without half characters, which cannot be sent to anybody."""
+    """The text without lone surrogates, which cannot be sent to anybody."""
     return delta.encode(errors="replace").decode()

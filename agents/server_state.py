@@ -1,10 +1,9 @@
-"""OpenAI's own memory of a conversation, so that a long one need not be sent again.
+"""Conversations stored by OpenAI, so that a long one need not be sent again.
 
-Of either kind the general agent is like a remote one: what is kept of it is an id, in the metadata of the last answer.
-It is gone on with only by the model it was made with, while the history is what it was then, and all that OpenAI was
-told. Whatever is edited,
-deleted, forgotten, trimmed or pruned here is in OpenAI's memory yet, as is a turn that was not recorded; then the
-history is sent anew, to a memory of its own.
+For either kind only an id is kept here, in the metadata of the last answer. It is used only by the same model, and only
+while the history is unchanged, and is all that OpenAI was sent. After an edit, a deletion, forgetting, trimming or
+pruning, or a turn that was not recorded, OpenAI still has what is gone here; then the history is sent again, to a new
+stored conversation.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ log = structlog.get_logger()
 KEY = "openai_state"
 OFF = "off"
 MAX_CONVERSATIONS = 10_000
-BEGIN_SECONDS = 5.0  # the person who asked waits for the answer besides
+BEGIN_SECONDS = 5.0  # the person waits for that in addition to the answer
 
 StateId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
 ID: TypeAdapter[str] = TypeAdapter(StateId)
@@ -45,16 +44,17 @@ class _Known(BaseModel):
 
 
 class Kind(StrEnum):
-    """response: each request names the response that it follows. conversation: all are items of a conversation."""
+    """response: each request names the response before it. conversation: requests and responses are items of a
+    conversation."""
 
     RESPONSE = "response"
     CONVERSATION = "conversation"
 
 
 def server_state(kind: str, model: Model) -> ServerState | None:
-    """OpenAI's memory of this kind, or "off".
+    """The stored conversations of this kind; None for "off".
 
-    Raises UnusableModelError for a model that is none of OpenAI's Responses API.
+    Raises UnusableModelError for a model that is not of OpenAI's Responses API.
     """
     if kind == OFF:
         return None
@@ -68,15 +68,15 @@ def server_state(kind: str, model: Model) -> ServerState | None:
 
 
 class ServerState:
-    """model: of OpenAI's Responses API."""
+    """Uses stored conversations. model: of OpenAI's Responses API."""
 
     def __init__(self, kind: Kind, model: OpenAIResponsesModel) -> None:
         self._kind = kind
         self._model = model
-        self._newest: OrderedDict[str, str] = OrderedDict()  # by a conversation's id the digest of what it has
+        self._newest: OrderedDict[str, str] = OrderedDict()  # the digest of each conversation's history, by its id
 
     async def settings(self, state_id: str | None) -> ModelSettings:
-        """With which settings a run goes on with this memory; None: with a new one, for which the history is sent."""
+        """The settings to continue a stored conversation; None: to start a new one, for which the history is sent."""
         settings: OpenAIResponsesModelSettings = {}
         if self._kind is Kind.RESPONSE:
             settings = {"openai_store": True, "openai_previous_response_id": state_id or "auto"}
@@ -85,21 +85,21 @@ class ServerState:
         return settings
 
     def known(self, history: Sequence[ModelMessage]) -> str | None:
-        """By which id OpenAI remembers this very history; None: not at all."""
+        """The id under which OpenAI has exactly this history; None: it does not."""
         try:
             known = _Known.model_validate((history[-1].metadata or {}).get(KEY)) if history else None
         except ValidationError:
             known = None
         if known is None or known.digest != self._digest(history):
             return None
-        # A conversation may have got more since, of a turn that was not recorded. A restart does not know.
+        # A turn that was not recorded may have added to the conversation. After a restart that is unknown.
         is_newest = self._kind is Kind.RESPONSE or self._newest.pop(known.id, None) == known.digest
         return known.id if is_newest else None
 
     def remembered(
         self, history: Sequence[ModelMessage], response: ModelMessage, settings: ModelSettings
     ) -> list[ModelMessage]:
-        """The history with the id of the memory that holds it. response: the last of the run with these settings."""
+        """The history with the id under which OpenAI has it. response: the last of the run with these settings."""
         used = cast("OpenAIResponsesModelSettings", settings)
         response_id = response.provider_response_id if isinstance(response, ModelResponse) else None
         is_chained = "openai_previous_response_id" in used
@@ -107,7 +107,7 @@ class ServerState:
         *before, last = history
         try:
             known = _Known.model_validate({"id": state_id, "digest": self._digest(history)})
-        except ValidationError:  # there is none, or none that can be kept
+        except ValidationError:  # there is no id, or an invalid one
             return [*before, last]
         if self._kind is Kind.CONVERSATION:
             self._newest[known.id] = known.digest
@@ -116,20 +116,20 @@ class ServerState:
         return [*before, replace(last, metadata={**(last.metadata or {}), KEY: known.model_dump()})]
 
     def _digest(self, history: Sequence[ModelMessage]) -> str:
-        """Of all that this model is told of it. By hand, as a long history takes a serializer 10 ms."""
+        """A digest of the history as this model is sent it. By hand, as a serializer takes 10 ms for a long one."""
         written = [
             ({**(message.metadata or {}), KEY: None}, [_content(part) for part in message.parts]) for message in history
         ]
         return blake2b(orjson.dumps([self._model.model_name, written]), digest_size=16).hexdigest()
 
     async def _begin(self) -> str | None:
-        """A conversation's id; None where there is none to be had: then everything is sent, as ever."""
+        """Creates a conversation and returns its id; None: that failed, so everything is sent as usual."""
         from openai import OpenAIError  # noqa: PLC0415 - as above
 
         client = self._model.client.with_options(max_retries=1, timeout=BEGIN_SECONDS)
         try:
             made = await client.conversations.create()
-            return ID.validate_python(getattr(made, "id", None))  # the client takes whatever comes
+            return ID.validate_python(getattr(made, "id", None))  # the client does not validate it
         except (OpenAIError, ValueError) as error:
             log.warning("openai_state_unavailable", detail=type(error).__name__)
             return None

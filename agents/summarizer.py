@@ -1,4 +1,4 @@
-"""The summarizer: what a conversation came to, for when its beginning is left out."""
+"""The summarizer: sums up the beginning of a conversation that is no longer sent to the model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from llm_history import CHARACTERS_PER_TOKEN, History
 log = structlog.get_logger()
 
 INSTRUCTIONS = Path(__file__).with_name("summarizer.md").read_text(encoding="utf-8")
-DEADLINE_SECONDS = 15.0  # the person waits for the answer besides
+DEADLINE_SECONDS = 15.0  # the person waits for that in addition to the answer
 
 
 class ModelSummarizer:
-    """Asks a model. max_tokens: about what a summary may take."""
+    """Asks a model for summaries. max_tokens: about the longest summary."""
 
     def __init__(self, model: Model, *, purse: Purse, max_tokens: int) -> None:
         self._agent = Agent(model, name="summarizer", retries=0, model_settings=SETTINGS)
@@ -32,7 +32,7 @@ class ModelSummarizer:
         self._max_tokens = max_tokens
 
     async def __call__(self, history: History, bot_name: str) -> str:
-        """What this came to; empty where the model does not say, or not in time. What is too long is clipped."""
+        """Sums up the history; empty: the model failed, or was too late. A summary that is too long is cut."""
         instructions = INSTRUCTIONS.format(bot_name=bot_name.replace('"', "'"), words=self._max_tokens * 3 // 4)
         told = "".join(as_text(message, bot_name) for message in history)
         try:

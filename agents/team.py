@@ -1,4 +1,4 @@
-"""The agents that there are: the general one, and those beside it; and which of them answers a turn."""
+"""The general agent and the others, and which of them answers a turn."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RECENT_MESSAGES = 12
 
 
 class Team:
-    """general: who answers where nobody else does. others: by their names. bot_id: the bot's own.
+    """general: answers unless another agent is picked. others: by their names. bot_id: returns the bot's own id.
 
-    shares: whether each agent is told what people mentioned last, to whomever they said it.
+    shares: whether each agent gets what people mentioned last, whichever agent they said it to.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Team:
         place: Place,
         earlier: Sequence[MessageRecord] = (),
     ) -> Choice:
-        """Who answers a message. A reply to an agent is for that agent, as is what goes on without a mention.
+        """Picks the agent that answers a message. A reply to an agent is for that agent, and so is a follow-up without
+        a mention.
 
-        earlier: what its author said in one go with it.
+        earlier: its author's messages of the same burst.
         """
         question = as_one([*earlier, question], self._bot_id())
         message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
@@ -70,7 +71,7 @@ class Team:
     def shared(
         self, questions: Sequence[MessageRecord], conversation: ChannelConversation, place: Place
     ) -> Mapping[str, str]:
-        """What people mentioned last up to these questions; nothing where one agent is alone, or nothing is shared."""
+        """What people mentioned last, up to these questions; empty with only one agent, or if nothing is shared."""
         if not (self._shares and self.has_several):
             return {}
         newest = max(question.message_id for question in questions)

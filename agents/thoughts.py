@@ -1,8 +1,8 @@
-"""Thoughts that a model writes between bare tags, amid its words: they are nothing that anybody is to read.
+"""Removes thoughts that a model writes between bare tags in its text, which nobody is to read.
 
-Providers that know of them send them apart from the words. Servers that do not leave the tags in, in any case, cut
-wherever a stream is cut, not closed, or closed without having been opened, where the opening tag was in what the model
-was sent. A tag in a quotation of code is words.
+Most providers send thoughts separately. Other servers leave the tags in the text: in any letter case, cut anywhere by
+the stream, never closed, or closed without having been opened, if the opening tag was in the prompt. A tag in quoted
+code is text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 TAG = re.compile(r"<\s{0,2}(?P<closes>/?)\s{0,2}(?:think|thinking|thought)\s{0,2}>", re.IGNORECASE)
 TAGS = ("<thinking>", "<thought>", "</thinking>", "</thought>", "<think>", "</think>")
 MAX_TAG = 20  # characters
-TICKS = re.compile("`+")  # begin a quotation in a line, or end it
+TICKS = re.compile("`+")  # start or end inline code
 
 
 class BareThoughts:
-    """Tells the words of one response from its thoughts, as they come.
+    """Separates the words of one response from its thoughts, as they are streamed.
 
-    words: those so far; fewer than before where what came first turns out to have been thoughts. were_unopened: whether
-    it did. may_begin: whether it may have begun to think before its first word; then nothing counts as a word until
-    that is known; had_none: it had not.
+    words: all so far; fewer than before if the first ones turn out to have been thoughts. were_unopened: they did.
+    may_begin: the response may start with thoughts without an opening tag; then no words are reported until that is
+    known. had_none: it did not.
     """
 
     def __init__(self, *, may_begin: bool = False) -> None:
@@ -29,8 +29,8 @@ class BareThoughts:
         self._thinks = self._is_unsure = may_begin
         self._unsure = ""
         self._had_any = False
-        self._held = ""  # the beginning of what may become a tag
-        self._looked = self._fences = self._ticks = 0  # how far words were looked at for code, and what there was
+        self._held = ""  # the beginning of a possible tag
+        self._looked = self._fences = self._ticks = 0  # how far words were searched for code, and what was found
 
     def hear(self, delta: str) -> None:
         self._held += delta
@@ -44,7 +44,7 @@ class BareThoughts:
         self._held = self._held[end:]
 
     def end(self) -> None:
-        """No more will come: what is not closed was a thought, and what began as a tag was none."""
+        """Ends the response: thoughts that are not closed stay thoughts, and the beginning of a tag becomes text."""
         self._take(self._held)
         self._held = ""
         if self._is_unsure:
@@ -61,7 +61,7 @@ class BareThoughts:
             self.words += tag[0]
             return
         if not tag["closes"]:
-            if self._is_unsure:  # it begins here, and no sooner
+            if self._is_unsure:  # the thoughts begin here, so what came before is text
                 self.words = self._unsure
             self._thinks = True
         elif self._is_unsure or not (self._thinks or self._had_any):
@@ -72,20 +72,20 @@ class BareThoughts:
         self._unsure, self._is_unsure, self._had_any = "", False, True
 
     def _is_code(self) -> bool:
-        """Whether what comes next stands in a quotation of code. Looks at each word once: there may be many tags."""
+        """Whether the next text is in quoted code. Looks at each word only once, as there may be many tags."""
         new = self.words[self._looked :]
-        whole = new.rstrip("`")  # of what may become a fence yet the end is not known
+        whole = new.rstrip("`")  # backticks at the end may still become a fence
         _, newline, line = whole.rpartition("\n")
         self._looked += len(whole)
         self._fences += whole.count("```")
-        line = line.replace("```", "")  # or the end of a block would begin a quotation in its line
+        line = line.replace("```", "")  # else the end of a block would count as inline code
         self._ticks = len(TICKS.findall(line)) + (0 if newline else self._ticks)
         last = len(new) - len(whole)
         return (self._fences + last // 3) % 2 == 1 or (self._ticks + (last % 3 > 0)) % 2 == 1
 
 
 def without_bare_thoughts(text: str) -> str:
-    """The words of a whole response."""
+    """The words of a complete response."""
     heard = BareThoughts()
     heard.hear(text)
     heard.end()

@@ -1,10 +1,10 @@
-"""What the general agent's tools were asked and answered, as later turns are given it back: document 004's GPAState.
+"""The general agent's tool calls and results, as they are sent again in later turns: document 004's GPAState.
 
-A turn's state stands in the metadata of its answer, and so in the history. It goes once somebody edits or deletes a
-message that was told by then; what is left then are the words that people read.
+A turn's state is in the metadata of its answer, and so in the history. It is dropped once somebody edits or deletes a
+message that the model had been sent by then; the answer's text stays.
 
-What people said, in whatever channel, is not kept once the turn has ended: they can edit and delete it, and not
-everybody may read it. Of a call that looked it up the call itself is kept, and nothing of what was called thereafter.
+People's words in tool results, from whatever channel, are not kept after the turn: they can be edited and deleted, and
+not everybody may read them. Of a call that looked some up, only the call is kept, and no calls after it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 KEEP_TURNS = 5
 KEEP_BYTES = 32_768  # of a channel's states, as JSON
-ASKED_BY = frozenset(tool.name for tool in ASKING)  # what they ask and are told stands in the history in words
+ASKED_BY = frozenset(tool.name for tool in ASKING)  # their questions and answers are in the history as text
 
 
 class _Strict(BaseModel):
@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 
 class ToolCall(_Strict):
-    """args: JSON, an object."""
+    """A stored tool call. args: a JSON object."""
 
     tool_name: str
     tool_call_id: str
@@ -51,14 +51,14 @@ class ToolCall(_Strict):
 
 
 class ToolResponse(_Strict):
-    """content: what the model was told."""
+    """A stored tool result. content: the text for the model."""
 
     tool_call_id: str
     content: str
 
 
 class Round(_Strict):
-    """A response that called tools. calls: how many; each has a response in the request that followed."""
+    """A response that called tools. calls: how many; each has a result in the request that followed."""
 
     calls: int
 
@@ -76,7 +76,7 @@ class _Read(_Strict):
 
 
 def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
-    """What the tools were asked and answered in a turn's messages."""
+    """The tool calls and results in a turn's messages."""
     calls, responses, rounds = [], [], []
     for message, following in pairwise(messages):
         answers = {p.tool_call_id: p for p in following.parts if isinstance(p, ToolReturnPart | RetryPromptPart)}
@@ -103,7 +103,7 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
 
 
 def given_back(answer: ModelMessage) -> list[ModelMessage]:
-    """The messages by which the tools were used before this answer; none where it has no state that can be read."""
+    """The messages with tool calls and results before this answer; none if it has no readable state."""
     messages: list[ModelMessage] = []
     for now in _rounds(answer):
         calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
@@ -113,7 +113,7 @@ def given_back(answer: ModelMessage) -> list[ModelMessage]:
 
 
 def as_outputs(answer: ModelMessage, answer_id: int, at: str, metadata: Mapping[str, Any]) -> list[Message]:
-    """The same as the messages of a session, of an answer with this id and time. metadata: what each has."""
+    """The same as messages of a stored session, for an answer with this id and time. metadata: added to each."""
     messages: list[Message] = []
 
     def add(role: str, content: Any, **fields: str) -> None:
@@ -129,7 +129,7 @@ def as_outputs(answer: ModelMessage, answer_id: int, at: str, metadata: Mapping[
 
 
 def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
-    """The calls that were made at once, each with what it gave; none where there is no state that can be read."""
+    """The calls with their results, grouped by response; none if there is no readable state."""
     if not uses_tools(answer):
         return []
     try:
@@ -142,15 +142,15 @@ def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
 
 
 def is_tool_use(message: ModelMessage) -> bool:
-    """Whether a message is nothing but calls of tools, or what these gave."""
+    """Whether a message has only tool calls or tool results."""
     return all(isinstance(part, ToolCallPart | ToolReturnPart | RetryPromptPart) for part in message.parts)
 
 
 def pruned(history: Sequence[ModelMessage], keep_turns: int, keep_bytes: int = KEEP_BYTES) -> list[ModelMessage]:
-    """The history with the tool use of its newest turns only: so many, and so many bytes in all, at most.
+    """The history with the tool use of its newest turns only: at most so many turns, and so many bytes in all.
 
-    Once there is more, the oldest goes until half of either is left (the newest stays where it can): between two such
-    cuts the beginning stays the same, which is what providers' prompt caches need.
+    Above either limit, the oldest is dropped down to half of it (the newest stays if possible): between two such cuts
+    the beginning stays the same, as providers' prompt caches need it.
     """
     sizes = {i: len(orjson.dumps(message.metadata)) for i, message in enumerate(history) if uses_tools(message)}
     if len(sizes) <= keep_turns and sum(sizes.values()) <= keep_bytes:

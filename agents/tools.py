@@ -1,7 +1,7 @@
-"""What the general agent can do of its own: tell the time, read a linked message, react, pin, make a poll.
+"""The general agent's own tools: tell the time, read a linked message, react, pin, make a poll.
 
-Who may do what is for Actions to find out. What changes the channel for everybody is asked about first, in the words
-that say what exactly will be done: see asking.py.
+Actions checks who may do what. Before a tool changes the channel for everybody, people are asked to allow it, and are
+shown exactly what will be done: see asking.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from state.message import LINK, Link, Source, ids_in, sources_of_reading
 from understanding.links import DISCORD, message_link
 
 MAX_REACTIONS = 3  # in one turn
-MAX_SHOWN = 100  # characters of a message that is to be pinned
+MAX_SHOWN = 100  # characters shown of a message to be pinned
 DISCORDS = re.compile(r"https://(?:\w+\.)?discord(?:app)?\.com")
 NO_LINK = "Give the link of a message: it ends in /channels/ and three numbers, with slashes between them."
 NO_ZONE = 'There is no time zone {!r}: give an IANA name, as "Europe/Berlin".'
@@ -49,7 +49,7 @@ Hours = Annotated[int, Field(ge=1, le=168)]
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What people are to vote on, each text on one line. multiple: whether one may choose several options."""
+    """A poll, each text on one line. multiple: whether one may choose several options."""
 
     question: str
     options: tuple[str, ...]
@@ -58,7 +58,7 @@ class Poll:
 
     @property
     def shown(self) -> str:
-        """All of it, for those who are to allow it."""
+        """The whole poll, for those who are asked to allow it."""
         options = "\n".join(f"{number}. {escaped(option)}" for number, option in enumerate(self.options, 1))
         votes = "each person may choose several options" if self.multiple else "each person has one vote"
         hours = "1 hour" if self.hours == 1 else f"{self.hours} hours"
@@ -66,10 +66,10 @@ class Poll:
 
 
 class Actions(Protocol):
-    """What the tools need done in Discord, on behalf of whoever asked.
+    """What the tools do in Discord, on behalf of whoever asked.
 
-    Whether they and the bot may is looked up each time. What cannot be done is a sentence for the model; nothing is
-    raised.
+    Their permissions and the bot's are checked each time. Methods raise nothing: if something cannot be done, they
+    return a sentence for the model.
     """
 
     async def read(
@@ -83,30 +83,30 @@ class Actions(Protocol):
         ...
 
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
-        """Puts a reaction under a message of the channel; None: it stands there."""
+        """Adds a reaction to a message of the channel; None: done."""
         ...
 
     async def pin(self, asked: Asked, message_id: int) -> str | None:
-        """Pins a message of the channel, for the one who allows it; None: it is pinned."""
+        """Pins a message of the channel, on behalf of the user who allows it; None: done."""
         ...
 
     async def poll(self, asked: Asked, poll: Poll, nonce: str) -> str | None:
-        """Posts a poll in the channel, for the one who allows it; None: it stands there, once.
+        """Posts a poll in the channel, on behalf of the user who allows it, but only once; None: done.
 
-        nonce: the same whenever the same call is carried out again.
+        nonce: the same if the same call is carried out again.
         """
         ...
 
 
 def own_tools(actions: Actions, clock: Callable[[], datetime], site: str = DISCORD) -> Sequence[Tool[Asked]]:
-    """The tools, the same for every turn. clock: gives the present, aware. site: where links to messages lead."""
+    """The tools, the same for every turn. clock: returns an aware datetime. site: Discord's address in links."""
     own = _Own(actions, clock, site)
     return [tool_of(each) for each in (own.current_time, own.read_message, own.react, own.pin, own.create_poll)]
 
 
 def tool_of(function: Callable[..., Any]) -> Tool[Asked]:
-    """As Tool itself, but of a function of the same code the schema is built once, though each bot has its own."""
-    code = function.__code__  # which decides on the schema, whatever the function is bound to
+    """As Tool itself, but builds the schema only once for functions with the same code, which each bot has."""
+    code = function.__code__  # determines the schema, whatever the function is bound to
     if code not in _first:
         _first[code] = Tool(function)
     return Tool(function, function_schema=replace(_first[code].function_schema, function=function))
@@ -142,7 +142,7 @@ class _Own:
         guild_id, channel_id, message_id = wanted = _ids(link, self.site)
         if guild_id != ctx.deps.guild_id:
             return OTHER_GUILD
-        # Others may have written it for the model to follow with the rights of whoever asks next.
+        # Else somebody could plant a link for the model to follow with the permissions of whoever asks next.
         if not ctx.deps.gave(wanted):
             return NOT_GIVEN
         found = await self.actions.read(ctx.deps, channel_id, message_id)
@@ -212,20 +212,20 @@ class _Own:
             raise ModelRetry("The question and each option need visible characters.")
         _ask_first(ctx, f"May I post this poll?\n\n{poll.shown}")
         asked = ctx.deps.by_whoever_allowed(ctx.tool_call_id)
-        # Not from the message that allows it: after a kill that may be another one.
+        # Not made from the message that allows it, which may be another one after a kill.
         call = f"{asked.channel_id}/{ctx.tool_call_id}/{poll}"
         nonce = hashlib.blake2b(call.encode(), digest_size=12).hexdigest()
         return await self.actions.poll(asked, poll, nonce) or "The poll stands in the channel."
 
 
 def _ask_first(ctx: RunContext[Asked], text: str, words_of: Sequence[Source] = ()) -> None:
-    """Raises ApprovalRequired unless the call was allowed. text: what people read of it, with words of these."""
+    """Raises ApprovalRequired unless the call was allowed. text: the question for people; words_of: its sources."""
     if not ctx.tool_call_approved:
         raise ApprovalRequired(metadata={"text": text, "words_of": [*words_of]})
 
 
 def _ids(link: str, site: str = DISCORD) -> Link:
-    """The ids of guild, channel and message. Raises ModelRetry for what is no link of a message."""
+    """The ids of guild, channel and message. Raises ModelRetry for anything but a link to a message."""
     match = LINK.fullmatch(link.strip())
     if match is None or not (match[1] == site or DISCORDS.fullmatch(match[1])):
         raise ModelRetry(NO_LINK)
@@ -233,7 +233,7 @@ def _ids(link: str, site: str = DISCORD) -> Link:
 
 
 def _here(asked: Asked, link: str, site: str = DISCORD) -> int | None:
-    """The id of a message of the channel; None where it is another channel's. Raises ModelRetry for no link."""
+    """The id of the linked message; None: it is in another channel. Raises ModelRetry for anything but a link."""
     guild_id, channel_id, message_id = _ids(link, site)
     return message_id if (guild_id, channel_id) == (asked.guild_id, asked.channel_id) else None
 
@@ -247,7 +247,7 @@ def _calls_before(ctx: RunContext[Asked]) -> int:
             calls += [part.tool_call_id for part in parts if part.tool_name == ctx.tool_name]
         elif any(isinstance(part, UserPromptPart) for part in message.parts):  # a turn begins
             calls = []
-    # Counted from behind: not every server gives each call an id of its own.
+    # Counted from the end, as not every server gives calls unique ids.
     own = calls[::-1].index(ctx.tool_call_id) + 1 if ctx.tool_call_id in calls else 0
     return len(calls) - own
 

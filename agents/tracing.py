@@ -1,4 +1,4 @@
-"""Traces of models' and tools' calls by OpenTelemetry, where an endpoint is set; with nothing of what anybody said."""
+"""Traces of calls of models and tools by OpenTelemetry, if an endpoint is set; without anybody's words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Which the SDK reads, as all of OpenTelemetry's own variables.
+# The SDK reads these itself, like all of OpenTelemetry's variables.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 FLUSH_SECONDS = 3.0
 
@@ -27,8 +27,8 @@ _tracer: Tracer = NoOpTracer()
 
 @contextmanager
 def traced_calls() -> Iterator[None]:
-    """Has all calls inside of it traced, if an endpoint is set. What is not sent by its end has 3 s more."""
-    global _tracer  # noqa: PLW0603 - as pydantic-ai's own setting is the process'
+    """Traces all calls inside of it, if an endpoint is set. At its end, sending the rest may take 3 s."""
+    global _tracer  # noqa: PLW0603 - as pydantic-ai's own setting is global
     provider = _provider() if any(map(os.environ.get, ENDPOINTS)) else None
     if provider is None:
         yield
@@ -47,7 +47,7 @@ def traced_calls() -> Iterator[None]:
     finally:
         Agent.instrument_all(False)
         _tracer = NoOpTracer()
-        # A thread that nobody waits for: an endpoint that hangs holds up no stop.
+        # In a daemon thread, so that an endpoint that hangs does not hold up the stop.
         ending = Thread(target=provider.shutdown, name="traces", daemon=True)
         ending.start()
         ending.join(FLUSH_SECONDS)
@@ -55,13 +55,13 @@ def traced_calls() -> Iterator[None]:
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Puts the calls inside of it together."""
+    """Groups the calls inside of it in one span."""
     with _tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
         yield
 
 
 def _provider() -> TracerProvider | None:
-    """None where OpenTelemetry's packages are not installed, or do not take what its variables say."""
+    """The provider of traces; None: OpenTelemetry's packages are not installed, or reject its variables."""
     try:
         from agents.otlp import otlp_provider  # noqa: PLC0415 - an extra
     except ImportError:

@@ -1,4 +1,4 @@
-"""Writes down what is said in voice messages, by a model behind OpenAI's /audio/transcriptions or a compatible one."""
+"""Transcribes voice messages with a model behind OpenAI's /audio/transcriptions, or a compatible API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEADLINE_SECONDS = 50.0
 
 
 class Transcriber:
-    """model: without its provider, which is called so; purse: what it draws on."""
+    """model: its name without the provider; purse: what calls draw on; provider: the prefix of the model's name."""
 
     def __init__(self, client: AsyncOpenAI, model: str, purse: Purse, provider: str = "openai") -> None:
         self._client = client
@@ -60,7 +60,7 @@ class Transcriber:
             spent = Spent(self.name, used - output, output, audio=used - output)
             if not isinstance(said, str):
                 raise ValueError("an answer without a text")
-        # What is no JSON, nested too deep, or counts to infinity, is some of the last three.
+        # The last three: no JSON, infinite counts, and JSON nested too deep.
         except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
             spent = Spent() if isinstance(error, APIStatusError) else spent
             log.warning("transcription_failed", detail=type(error).__name__)
@@ -71,7 +71,7 @@ class Transcriber:
 
 
 def build_transcriber(name: str, purse: Purse) -> Transcriber:
-    """The model of TRANSCRIBE_MODEL, with the key and at the address that MODEL has of the same provider.
+    """Builds the model of TRANSCRIBE_MODEL, with the key and URL that its provider uses for MODEL, too.
 
     Raises UnusableModelError.
     """

@@ -1,4 +1,4 @@
-"""A model tried out: one tiny question, with how long it took, what it used, or what is wrong in one word."""
+"""Tries a model with one tiny question: how long it took, what it used, or what is wrong, in one word."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY_STATUSES = (401, 403)
 
 
 class Trouble(StrEnum):
-    """What is wrong with a model, as far as whoever set it up can mend it."""
+    """What is wrong with a model, in terms that help whoever set it up."""
 
     KEY = "key"
     NAME = "name"
@@ -48,7 +48,7 @@ TROUBLES = {
 
 
 class ModelTrialError(Exception):
-    """The model did not answer. Nothing of what its provider said is in it, which may have parts of a key."""
+    """The model did not answer. Does not contain the provider's text, which may have parts of a key."""
 
     def __init__(self, trouble: Trouble, status: int | None = None) -> None:
         super().__init__(trouble)
@@ -58,17 +58,14 @@ class ModelTrialError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An answer of a model. spent: None where its provider does not say what it used."""
+    """A model's answer. spent: None: its provider does not say what it used."""
 
     seconds: float
     spent: Spent | None
 
 
 async def try_model(model: Model, seconds: float) -> Trial:
-    """Asks the model as the general agent does, by a stream. seconds: the most that it may take.
-
-    Raises ModelTrialError.
-    """
+    """Asks the model by a stream, as the general agent does. seconds: the timeout. Raises ModelTrialError."""
     began = time.monotonic()
     try:
         async with (
@@ -87,10 +84,10 @@ async def try_model(model: Model, seconds: float) -> Trial:
         is_key = isinstance(error, ModelAuthenticationError) or status in KEY_STATUSES
         trouble = Trouble.KEY if is_key else TROUBLES.get(explained(error)[0], Trouble.REJECTED)
         raise ModelTrialError(trouble, status) from None
-    except UnicodeEncodeError:  # as in a key that was copied with typographic quotes
+    except UnicodeEncodeError:  # such as a key that was copied with typographic quotes
         raise ModelTrialError(Trouble.KEY) from None
-    except Exception as error:  # noqa: BLE001 - what a client breaks over is an address or an answer that is none
-        log.warning("model_trial_broken", error=type(error).__name__)  # its words may have parts of a key
+    except Exception as error:  # noqa: BLE001 - with a wrong address or answer a client may raise anything
+        log.warning("model_trial_broken", error=type(error).__name__)  # its text may have parts of a key
         raise ModelTrialError(Trouble.UNREACHABLE) from None
     if not (response.text or response.thinking):
         raise ModelTrialError(Trouble.EMPTY)

@@ -1,8 +1,7 @@
-"""What the general agent is told in a turn: what is new in the channel, the time, and whom to answer; and its history,
-what is kept of a turn, and what of all turns is sent with the next.
+"""What the general agent is sent in a turn: new messages of the channel, the time, whom to answer, and its history.
 
-Kept are prompts, message by message so that each can be edited and deleted, and answers, each with what its tools were
-asked and answered.
+The history has prompts, message by message so that each can be edited and deleted, and answers, each with its tool
+calls and results.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from llm_history import Tag, indented, told, told_of_file
 from state.message import file_key
 from understanding.shared_context import in_words
 
-# What is told of a channel that went on for long without the bot.
+# The most that is sent of a channel's messages since the last turn.
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
@@ -53,7 +52,7 @@ MAY_DECLINE = (
 def turn_content(request: AgentRequest) -> list[UserContent]:
     """What is new since the last turn: the newest messages within the bounds, and every question.
 
-    The time stands here, where the provider's cache ends anyway.
+    The time is given here, after the part of the prompt that the provider can cache.
     """
     asked = {m.message_id for m in request.questions}
     new: list[MessageRecord] = []
@@ -66,7 +65,7 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
     notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
-    # Which of those that were looked at are shown was decided there.
+    # For pictures in `attached` it was decided before whether they are shown.
     images = [i for message in new for i in message.images if file_key(i) not in request.attached][-MAX_PROMPT_IMAGES:]
     seen = [i for message in new for i in message.images if file_key(i) in request.attached]
     new = [replace(message, images=tuple(i for i in message.images if i in images or i in seen)) for message in new]
@@ -80,11 +79,11 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
 
 
 def _whom(request: AgentRequest) -> Iterator[TextContent]:
-    """Whom to answer."""
+    """Tells the model whom to answer."""
     asking, last = {question.author: question for question in request.questions}, request.questions[-1]
-    if len(asking) > 1:  # of several, who asked last is the one whose answer is awaited
+    if len(asking) > 1:  # of several people, the last to ask is asked back
         yield _named(last, f'What you ask by a tool goes to "{last.author}". ')
-    if request.may_decline:  # with what a thread tells of for whom a message is
+    if request.may_decline:  # the number of people in a thread helps to tell for whom a message is
         yield _named(last, people_in(request.place, last.author))
     between = f"{MAY_DECLINE if request.may_decline else 'Now'} answer "
     for author, question in asking.items():
@@ -95,14 +94,14 @@ def _whom(request: AgentRequest) -> Iterator[TextContent]:
 
 
 def _named(question: MessageRecord, words: str) -> TextContent:
-    """Words with the name of whoever asked, which go from the history with the question, as what a file says does."""
+    """Words with the asking person's name, tagged so that they are deleted from the history with the question."""
     message_id, author_id = question.message_id, question.author_id
     tag = Tag(message_id=message_id, author_id=author_id, reply_to_id=None, reply_to_author_id=None, file="")
     return TextContent(words, metadata=tag)
 
 
 def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iterator[UserContent]:
-    """A message as the model is told it, with what became of the files beside it."""
+    """A message as the model is sent it, with its files as they were read."""
     words, *images = told(message)
     yield words
     for image in images:
@@ -121,7 +120,8 @@ def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iter
 
 
 def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:
-    """The same, each stretch of text in one piece: not every server takes a list, and clients are slow on it."""
+    """Joins successive texts: not every server accepts a list, and clients are slow with one. images: False: replaces
+    pictures by a note."""
     if isinstance(content, str):
         return content
     pieces: list[UserContent] = []
@@ -136,8 +136,8 @@ def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | 
 
 
 def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
-    """What the next turn is given back."""
-    # What was told stays known by its ids, even where the words are deleted later.
+    """The history for the next turn."""
+    # The ids of sent messages are kept, even if their text is deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
     content = [item for item in turn_content(replace(request, notes=(), shared={})) if not is_picture(item)]
     prompt = ModelRequest(parts=[UserPromptPart(content=content)], metadata=told_ids)
@@ -146,7 +146,7 @@ def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
 
 
 def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The history as it is sent: turn by turn, so that its beginning stays what a provider has in its cache."""
+    """The history as it is sent: turn by turn, so that its beginning stays equal to what a provider has cached."""
     return [part for message in history for part in (*given_back(message), flattened(without_pictures(message)))]
 
 
@@ -172,7 +172,7 @@ def flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:
 
 
 def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[ModelMessage]:
-    """The messages with one more, in one with the results of other tools before it."""
+    """The messages with one more request, which is joined with a request before it, such as other tools' results."""
     *before, last = messages
     if isinstance(last, ModelRequest):
         return [*before, replace(last, parts=[*last.parts, *request.parts])]
@@ -180,7 +180,7 @@ def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[Mo
 
 
 def without_pictures(message: ModelMessage) -> ModelMessage:
-    """As it is sent again in the same run: that pictures were there is said instead of them."""
+    """The message as it is sent again in the same run: with a note in place of each picture."""
     if not (isinstance(message, ModelRequest) and has_images(message)):
         return message
     parts = [
@@ -193,14 +193,14 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
 
 
 def without_plain_thoughts(message: ModelMessage) -> ModelMessage:
-    """As it is kept: the provider wants back with the calls only what it has signed."""
+    """The message as it is kept: only signed thoughts, which the provider wants back with the tool calls."""
     if not isinstance(message, ModelResponse):
         return message
     return replace(message, parts=[p for p in message.parts if not isinstance(p, ThinkingPart) or p.signature])
 
 
 def without_thoughts(message: ModelMessage) -> ModelMessage:
-    """As another model is told it."""
+    """The message as it is sent to another model."""
     if not isinstance(message, ModelResponse):
         return message
     return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])

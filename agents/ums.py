@@ -1,4 +1,4 @@
-"""A remote agent (UMS), which keeps its conversation itself: all that is kept of it here is the conversation's id."""
+"""A remote agent (UMS), which stores its conversation itself: here only the conversation's id is kept."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from understanding.shared_context import in_words
 log = structlog.get_logger()
 
 CONNECT_SECONDS = 5.0
-# What an answer counts as. What it takes, where it is made, nobody reports.
+# What an answer is counted as, since remote agents do not report their use.
 ANSWER_TOKENS = 10_000
-FREE = frozenset(FailureKind) - {FailureKind.LATE, FailureKind.EMPTY}  # of which, without a text, nothing was made
+FREE = frozenset(FailureKind) - {FailureKind.LATE, FailureKind.EMPTY}  # not counted unless there is some text
 
 CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.UNKNOWN: FailureKind.INTERNAL}
 
 
 class UMSAgent:
-    """Asks a remote agent over HTTP, in a conversation that is made when the first question comes.
+    """Asks a remote agent over HTTP, in a conversation that is created with the first question.
 
-    url: what `/conversations` is put behind; headers: sent with every request, and shown to nobody. about: what the
-    agent is for, in a line. `async with` it, or call `aclose` in the end.
+    url: the base URL, without `/conversations`; headers: sent with every request, and never shown. about: what the
+    agent is for, in one line. Use it with `async with`, or call `aclose` at the end.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class UMSAgent:
             kind, why = FailureKind.UNAVAILABLE, "cannot be reached"
         except TimeoutError:
             kind, why = FailureKind.LATE, "did not finish its answer in time"
-        except (ClientError, OSError) as error:  # its text may have the address
+        except (ClientError, OSError) as error:  # its text may have the URL
             kind, why = FailureKind.UNAVAILABLE, f"cannot be reached, or broke off ({type(error).__name__})"
         else:
             return Answer(heard.text, [], self._tokens(request), heard.was_cut, state=self._state(request))
@@ -116,7 +116,7 @@ class UMSAgent:
             raise RemoteError(FailureKind.EMPTY, "gave an empty answer")
 
     async def _begin(self, request: AgentRequest) -> UMSState:
-        """A conversation anew, remembered at once: the turn may be stopped before it is of use."""
+        """Creates a conversation, and remembers it at once, as the turn may be stopped before its first answer."""
         try:
             state = UMSState(ums_conversation_id=await self._remote.begin())
         except ValidationError:
@@ -139,7 +139,7 @@ class UMSAgent:
 
 @dataclass(slots=True)
 class _Heard:
-    """What came of an answer so far."""
+    """An answer as far as it was received."""
 
     show: Callable[[str], None]
     text: str = ""
@@ -154,10 +154,10 @@ class _Heard:
 
 
 def _words(request: AgentRequest) -> str:
-    """What the questions say, of several who said each; before them what all agents are told of the channel."""
+    """The text of the questions, with their authors if there are several, after the context that all agents get."""
     shared = f"({in_words(request.shared)})\n" if request.shared else ""
     name = request.place.bot_name
-    # A mention of the bot is its name in a text that people read, and no id.
+    # In `text` a mention of the bot is its name, not its id.
     told = [(question.author, without_call(question.text, 0, name) or question.text) for question in request.questions]
     if len(told) == 1:
         return shared + told[0][1]

@@ -1,11 +1,12 @@
-"""How a remote agent (UMS) is spoken to: two calls over HTTP, each within bounds, the answer whole or as it comes.
+"""The protocol of remote agents (UMS): two HTTP calls with limits; the answer comes as a whole or as a stream.
 
     POST {url}/conversations            {}                                          -> {"id": ...}
     POST {url}/conversations/{id}/chat  {"message": {"role": "user", "content": ...}} -> {"content": ...}
 
-or, where the answer's type is text/event-stream, events with the data {"delta": ...}, perhaps with [DONE] behind them.
-Where it may decline, "may_decline": true stands beside the message; it does by {"declined": true, "why": ...}, also as
-the first event, or by 204.
+or, if the answer's type is text/event-stream, events with the data {"delta": ...}, perhaps followed by [DONE].
+
+If it may decline, the request has "may_decline": true beside the message; it declines with {"declined": true, "why":
+...}, also as the first event, or with status 204.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from yarl import URL
 from agents.gateway import FailureKind
 
 MAX_BODY_BYTES = 1_000_000
-BYTES_AT_ONCE = 4_096  # of what has come, after which whatever else waits has its turn
+BYTES_AT_ONCE = 4_096  # decoded before other tasks run
 DONE = "[DONE]"
 
 KINDS = {
@@ -39,7 +40,7 @@ KINDS = {
 
 
 class RemoteError(Exception):
-    """A remote agent did not answer as it should. Its text goes on after the agent's name."""
+    """A remote agent did not answer as it should. Its text continues a sentence that begins with the agent's name."""
 
     def __init__(self, kind: FailureKind, text: str) -> None:
         super().__init__(text)
@@ -47,7 +48,7 @@ class RemoteError(Exception):
 
 
 class GoneError(RemoteError):
-    """It does not know the conversation (any more)."""
+    """The remote agent does not know the conversation (any more)."""
 
 
 class SilenceError(Exception):
@@ -55,9 +56,9 @@ class SilenceError(Exception):
 
 
 class Remote:
-    """A remote agent's address, and one session of HTTP with it, made when first needed and closed by `aclose`.
+    """A remote agent's address, and an HTTP session with it, which is made when first needed and closed by `aclose`.
 
-    Beside RemoteError the calls raise what aiohttp does: TimeoutError, ClientError, OSError.
+    Besides RemoteError, the calls raise what aiohttp does: TimeoutError, ClientError, OSError.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], *, connect_seconds: float, stall_seconds: float) -> None:
@@ -71,7 +72,7 @@ class Remote:
         async with self._session.post(self._conversations, json={}, allow_redirects=False) as response:
             _check(response)
             made = _object(await _body(response)).get("id")
-        # The two are no names: in a path they lead elsewhere.
+        # "." and ".." in a path would lead elsewhere.
         if not isinstance(made, str) or made in ("", ".", ".."):
             raise _unreadable("no id of a conversation")
         return made
@@ -82,13 +83,13 @@ class Remote:
         body: dict[str, Any] = {"message": {"role": "user", "content": content}}
         if may_decline:
             body["may_decline"] = True
-        # A character beyond 16 bits is two escapes in JSON, and two deltas may have a half of it each.
+        # JSON escapes a character beyond 16 bits as two surrogates, which may come in two deltas.
         halves = codecs.getincrementaldecoder("utf-16-le")("replace")
         async with self._session.post(url, json=body, allow_redirects=False) as response:
             if response.status == 404:
                 raise GoneError(FailureKind.UNAVAILABLE, "does not know the conversation that it has just begun")
             _check(response)
-            if response.status == HTTPStatus.NO_CONTENT:  # whatever its type would be
+            if response.status == HTTPStatus.NO_CONTENT:  # whatever its content type is
                 raise SilenceError
             pieces = _deltas(response) if response.content_type == "text/event-stream" else _whole(response)
             async for piece in pieces:
@@ -101,8 +102,8 @@ class Remote:
     @property
     def _session(self) -> ClientSession:
         if self._http is None or self._http.closed:
-            # A POST over a connection that the server is just closing would fail: none is kept. Cookies are kept
-            # neither: what is one channel's must not reach another's conversation.
+            # Connections are not reused, as a POST over one that the server is just closing would fail. Cookies are not
+            # kept either: one channel's must not reach another's conversation.
             connector = TCPConnector(limit=0, force_close=True)
             self._http = ClientSession(
                 connector=connector, cookie_jar=DummyCookieJar(), headers=self._headers, timeout=self._timeout
@@ -113,8 +114,8 @@ class Remote:
 async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """The data of each event of a stream, by the WHATWG's rules for server-sent events.
 
-    Events with another name than "message" are left out, as a browser does that listens for no other; "error" raises
-    RemoteError. What stands behind the last blank line counts as an event: it is one, or one that was cut off.
+    Events with another name than "message" are ignored, as browsers do by default; "error" raises RemoteError. Data
+    after the last blank line counts as an event, too, even if it was truncated.
     """
     name, data = "", list[str]()
     async for line in _lines(chunks):
@@ -133,7 +134,7 @@ async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Decoded, without their ends, and a blank one behind the last."""
+    """The decoded lines without their line ends, followed by an empty one."""
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
     line = ""
     async for chunk in chunks:
@@ -158,7 +159,7 @@ async def _deltas(response: ClientResponse) -> AsyncIterator[str]:
             raise _reported()
         if not has_spoken:
             _heed_decline(event)
-        delta = _text(event.get("delta", ""))  # an event without one is a heartbeat, or tells of something else
+        delta = _text(event.get("delta", ""))  # an event without one is a heartbeat, or about something else
         has_spoken |= bool(delta.strip())
         yield delta
 
@@ -177,7 +178,7 @@ def _heed_decline(answer: Mapping[str, Any]) -> None:
 def _check(response: ClientResponse) -> None:
     status = response.status
     if 300 <= status < 400:
-        # Credentials go where the owner sent them, and nowhere else.
+        # Credentials are only sent to the address that the owner gave.
         raise RemoteError(FailureKind.MISCONFIGURED, f"redirects (status {status}), which is not followed")
     if not 200 <= status < 300:
         raise RemoteError(KINDS.get(status, FailureKind.UNAVAILABLE), f"answered with status {status}")
