@@ -329,7 +329,7 @@ class GeneralAgent:
                 )
         self._end_paragraph(run)
         run.finish = response.finish_reason
-        if run.finish in BROKEN_OFF or _is_without_tools(request.place):  # broken off may be what it calls tools with
+        if run.finish in BROKEN_OFF or _is_without_tools(request.place):  # arguments may be incomplete
             kept_calls = {STAY_SILENT.name} if run.finish not in BROKEN_OFF else set()
             parts = [p for p in response.parts if not isinstance(p, ToolCallPart) or p.tool_name in kept_calls]
             response = replace(response, parts=parts)

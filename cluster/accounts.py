@@ -65,7 +65,7 @@ class Accounts:
     """
 
     def __init__(self, cluster: Cluster, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name = f"{cluster.name}-{token_hex(4)}"  # unique: a process that restarts its bot has new accounts
+        self._name = f"{cluster.name}-{token_hex(4)}"  # unique to each start of the bot, also within one process
         self._script = cluster.redis.register_script(ACCOUNTS)
         self._ledger = ledger
         self._clock = clock

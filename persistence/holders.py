@@ -196,7 +196,7 @@ class DecisionHolder(Holder):
             self._decisions.unquote()
         else:
             self._decisions.drop(lambda entry: entry.channel_id in what.channel_ids)
-            self._decisions.unquote(what.channel_ids)  # what is being decided
+            self._decisions.unquote(what.channel_ids)  # decisions still being made
             if what.guild_id is not None:
                 self._learning.guild_forgotten(what.guild_id, through=what.through)
             else:

@@ -102,7 +102,7 @@ class Privacy:
         self._people.sweep(id_at(self._clock() - self._reread))
 
     async def settle(self) -> bool:
-        return True  # what is not stored yet is read with the rest
+        return True  # export() also reads rows that are not stored yet
 
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)

@@ -20,7 +20,7 @@ LOOK_AGAIN_SECONDS = 2.0
 
 
 class Store(Protocol):
-    """Where what is used is kept."""
+    """Stores what is used."""
 
     def changed(self, *, days: bool) -> None:
         """Queues the limits of today to be stored; days: also the days before."""
