@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import orjson
 
-from shards import DIRECT, Shards
+from shards import Shards
 from storage.store import Key
 
 GUILD_OF = "guild_of"
@@ -78,25 +78,3 @@ class ChannelGuilds:
         """The guild of a channel; None: unknown."""
         known = self._known.get(channel_id)
         return self._look(channel_id) if known is None else known
-
-
-class Wanted:
-    """Tells which rows belong to these shards. shard_ids: None: all shards."""
-
-    def __init__(self, shards: Shards, shard_ids: Collection[int] | None) -> None:
-        self._shards = shards
-        self._shard_ids = shard_ids
-
-    def guild(self, guild_id: int) -> bool:
-        return self._shard_ids is None or self._shards.of(guild_id) in self._shard_ids
-
-    def shard_of(self, row_id: int) -> int:
-        """The shard of a row of a shard or process, also of one that was stored when there were more shards."""
-        return DIRECT if self._shard_ids is None else row_id % (self._shards.count or 1)
-
-    def row(self, row_id: int) -> bool:
-        return self._shard_ids is None or self.shard_of(row_id) in self._shard_ids
-
-    @property
-    def shards(self) -> Collection[int]:
-        return [DIRECT] if self._shard_ids is None else self._shard_ids
