@@ -6,7 +6,6 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from conversation import ChannelConversation
 from decider import is_explicit_trigger
@@ -18,7 +17,6 @@ from evals.examples import (
     Example,
     conversation_of,
     message_of,
-    read_examples,
     record_of,
 )
 from evals.rooms import Moment, Room, play
@@ -139,8 +137,3 @@ def _quiet(example: Example, chance: random.Random) -> tuple[MessageRecord, Chan
     is_left_out = call and ("BOT" in call[1] or chance.random() < UNNAMED)
     text = (CALL.sub("", example.text) if is_left_out else example.text) or example.text
     return message_of(example.model_copy(update={"text": text})), conversation
-
-
-def rows_of_irc(path: Path) -> Iterator[list[Row]]:
-    """Example by example. Raises ExampleError."""
-    return (list(of_irc(example)) for example in read_examples(path))
