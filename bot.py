@@ -23,7 +23,6 @@ from running_bot import RunningBot
 
 if __name__ == "__main__":
     gc.freeze()  # before it is enabled, or the first collection walks through all that was imported
-gc.set_threshold(5_000)  # 700 by itself: what a message leaves behind is mostly gone by then, and not walked through
 gc.enable()
 
 log = structlog.get_logger()

@@ -113,8 +113,8 @@ def test_threads_take_memory_from_one_arena() -> None:
     """Else each keeps what it once took for itself."""
     script = """
 import ctypes, threading
-from command_line import share_arena
-share_arena()
+from command_line import tune_memory
+tune_memory()
 threads = [threading.Thread(target=bytes, args=(5_000,)) for _ in range(5)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bench.__main__ import Peer, connected, world
 from bench.load.lag import Lags, p99
 from bot import Parley, create_bot, use_server
-from command_line import share_arena
+from command_line import tune_memory
 from config import Settings
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -46,7 +46,7 @@ async def running_bot(
         chosen = Settings(model="openai-chat:stub", state_dir=folder, **settings)
         bot = create_bot(chosen, guild_ready_timeout=0.05, **(options or {}))
         gc.freeze()  # as bot.py does, and:
-        share_arena()
+        tune_memory()
         async with connected(bot, at["token"]):
             yield bot, peer
 
