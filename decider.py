@@ -46,7 +46,7 @@ from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
 from understanding.name_calls import is_told_of
-from understanding.names import called_by_name
+from understanding.names import called_by_name, calls_stranger
 from understanding.stopping import stops_person
 from understanding.wording import Wording, read
 
@@ -145,7 +145,8 @@ class TrainedFollowup:
                 score = min(score, as_if.probability)
             score = score * PASSED_OVER_SHARE ** len(passed_over(answers, message, conversation))
         standing = conversation.engagement_at(message).standing(message.author_id)
-        if standing.is_addressed_by_others or estimate.names_others:
+        calls_other = calls_stranger(message.content, message.wording, conversation.engagement.bot_name)
+        if standing.is_addressed_by_others or estimate.names_others or calls_other:
             score *= ADDRESSED_SHARE
         respond = score >= self._threshold
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
@@ -341,7 +342,10 @@ class ResponseDecider:
             return False
         if not looks_like_followup(message.content, message.wording):
             return False
-        is_for_others = names_others(message, conversation, bot_user_id) or "room" in message.wording.talk
+        calls_other = calls_stranger(message.content, message.wording, engagement.bot_name)
+        is_for_others = (
+            calls_other or names_others(message, conversation, bot_user_id) or "room" in message.wording.talk
+        )
         if is_for_others or engagement.standing(message.author_id).is_addressed_by_others:
             return False
         people = engagement.people_since(message.timestamp - RECENT) | {message.author_id}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -20,6 +21,20 @@ ABOUT = frozenset(
 """Words after a name at the start of a text that is about that person, and does not call them."""
 SPEAKING_TO = frozenset("you you_social can_you make please thanks go stop ok yes no laugh agree".split())
 """Classes of words in a text that ends in a name, which show that it calls that person."""
+
+FIRST_WORD = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?@?([^\W\d_]{3,20}),\s", re.IGNORECASE)
+ASKING_PERSON = frozenset({"you_social", "can_you", "we"})
+"""Classes of words that follow the name of whoever is asked something."""
+NO_NAMES = frozenset(
+    "interesting awesome amazing anyway anyways well sorry wow hello lovely wonderful brilliant fine excellent "
+    "fantastic sweet neat weird strange funny impressive honestly seriously basically apparently obviously "
+    "unfortunately sadly luckily hopefully surely certainly definitely absolutely besides however meanwhile "
+    "otherwise instead first second third firstly secondly lastly finally afterwards earlier question congrats "
+    "congratulations welcome damn whoa ugh understood noted brb btw übrigens schade toll krass schön interessant "
+    "entschuldigung außerdem trotzdem wunderbar pardon désolé intéressant interesante perdona disculpa además "
+    "interessante scusa inoltre desculpa além sympa".split()
+)
+"""Words that begin a text with a comma as a name does, beside those of other classes."""
 
 
 class Message(Protocol):
@@ -88,3 +103,15 @@ def called_by_name(
     if wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO):
         found.add(index.get(tokens[-1], 0))
     return frozenset(found - {message.author_id, 0})
+
+
+def calls_stranger(content: str, wording: Wording, bot_name: str = "") -> bool:
+    """Whether it asks somebody whose name nobody there has: "Ben, shall we go?", where no Ben has spoken yet.
+
+    Takes for a name any capitalised first word before a comma that is in no class of other words, nor the bot's name.
+    """
+    if wording.talk.isdisjoint(ASKING_PERSON) or not (found := FIRST_WORD.match(content)):
+        return False
+    word, key = found[1], found[1].casefold()
+    is_name = not any(key in known for known in (NO_NAMES, KNOWN, TOO_COMMON, TALK_OF, words_of(bot_name)))
+    return is_name and word.istitle()
