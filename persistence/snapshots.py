@@ -255,7 +255,7 @@ class Snapshots:
         # Earlier changes are stored first: a pending question must be stored before the transcript has its message.
         if self._changed:  # true for few messages
             self.flush()
-        self._writer.put(partial(self._transcript.add, appended))
+        self._writer.put(partial(self._transcript.add, appended), can_wait=appended.record.is_persons)
         self.search.add(appended.channel_id, appended.record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:

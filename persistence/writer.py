@@ -21,9 +21,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 SETTLE_SECONDS = 5.0
-# To wake the thread for each message would cost more than the message, and every 0.01 s still a tenth of it. What must
-# survive a kill is waited for, and so handed over at once.
-TOGETHER_SECONDS = 0.05
+# Waking the thread for each message would cost more than the message, and every 0.01 s still a tenth of it.
+TOGETHER_SECONDS = 0.01
+WAITING_SECONDS = 0.05
 MOST_PENDING = 50_000  # rows that memory holds while they cannot be written
 MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be read
 
@@ -49,6 +49,7 @@ class Writer:
         self._timed = timed
         self._emptied = emptied
         self._waiting: list[Callable[[], object]] = []
+        self._is_due = False  # whether they are handed over within TOGETHER_SECONDS
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed: threading.Thread | None = None  # the thread before, which may still hang
@@ -63,11 +64,17 @@ class Writer:
         self.outages = 0  # how many times the store has started to fail
         self._is_redoing = False
 
-    def put(self, work: Callable[[], object]) -> None:
-        """Has it done within moments, together with what else comes meanwhile; does not wait."""
+    def put(self, work: Callable[[], object], *, can_wait: bool = False) -> None:
+        """Schedules work, to be done within TOGETHER_SECONDS, together with all that is put meanwhile. Does not wait.
+
+        can_wait: within WAITING_SECONDS, as what a kill loses of it is read from Discord again.
+        """
         self._waiting.append(work)
-        if len(self._waiting) == 1:
+        if not (can_wait or self._is_due):
+            self._is_due = True
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)
+        elif len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(WAITING_SECONDS, self._hand_over)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Runs work after all that was put before. Returns or raises what the work does."""
@@ -122,7 +129,7 @@ class Writer:
         self._closed, self._thread = self._thread, None
 
     def _hand_over(self) -> None:
-        works, self._waiting = self._waiting, []
+        works, self._waiting, self._is_due = self._waiting, [], False
         if works:
             self._queue(partial(self._commit, works))
 

@@ -98,9 +98,9 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     done: list[str] = []
     put = bench.snapshots._writer.put
 
-    def noted(work: Callable[[], object]) -> None:
+    def noted(work: Callable[[], object], *, can_wait: bool = False) -> None:
         done.append(getattr(work, "func", work).__name__)
-        put(work)
+        put(work, can_wait=can_wait)
 
     bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.kept = {CHANNEL: "a question"}

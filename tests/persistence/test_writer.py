@@ -69,6 +69,18 @@ async def test_all_is_done_in_order_in_one_thread_and_stored_in_one_transaction(
     assert bench.threads == {"writer"}
 
 
+async def test_what_can_wait_goes_with_what_cannot(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("persistence.writer.WAITING_SECONDS", 3_600)
+    done = [threading.Event() for _ in range(3)]
+    bench.writer.put(done[0].set, can_wait=True)
+    bench.writer.put(done[1].set)
+    bench.writer.put(done[2].set, can_wait=True)
+    assert await asyncio.to_thread(done[2].wait, 5)
+    assert done[0].is_set()
+    assert done[1].is_set()
+    await bench.writer.close()
+
+
 async def test_what_is_awaited_raises_where_it_is_awaited_and_the_rest_goes_on(bench: Bench) -> None:
     with pytest.raises(ZeroDivisionError):
         await bench.writer.run(lambda: 1 / 0)
