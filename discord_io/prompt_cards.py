@@ -183,9 +183,9 @@ def card_of(prompt: Prompt) -> Card:
 
 
 def settled(prompt: Prompt, ending: str) -> str:
-    """The final text of a card."""
-    note = f"\n\n-# {ending}"
-    return clipped(prompt.question, MAX_LENGTH - length(note)) + note
+    """The final text of a card. Its own text may be the end of an answer, of which nothing is cut for the ending."""
+    text = f"{prompt.question}\n\n-# {ending}"
+    return text if length(text) <= MAX_LENGTH else prompt.question
 
 
 def in_words(data: Mapping[str, Any], ask: Ask) -> str:

@@ -14,7 +14,7 @@ import structlog
 
 from agents.gateway import FailureKind
 from discord_io.channel_wire import Problem
-from discord_io.prompt_cards import CALLED_OFF, EXPIRED
+from discord_io.prompt_cards import CALLED_OFF, EXPIRED, settled
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
 from state.awaiting import Prompt
@@ -435,6 +435,15 @@ async def test_a_deletion_drops_the_soft_context(stage: Stage) -> None:
 
 
 # Time
+
+
+async def test_how_a_card_ended_takes_no_words_from_an_answer_that_fills_the_message(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    for room in (len(f"\n\n-# {EXPIRED}"), len(EXPIRED)):
+        text = "word " * 300 + "." * (500 - room)
+        shown = settled(replace(prompt, question=text), EXPIRED)
+        assert shown.startswith(text)
+        assert len(shown) <= 2_000
 
 
 async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
