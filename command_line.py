@@ -18,7 +18,6 @@ from agents.models import DEMO, UnusableModelError
 from agents.tracing import traced_calls
 from config import SettingError, Settings, load_settings
 from decider import load_followup
-from doctor.command import doctor_command
 from environment import check_token, misspelt, secrets_of
 from owner import apart_in_playground, where
 from persistence.lock import InUseError, in_use
@@ -50,6 +49,8 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
         sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, sessions, or move.\n")
         return 2
     if arguments[:1] == ["doctor"]:
+        from doctor.command import doctor_command  # noqa: PLC0415 - a start does without
+
         return doctor_command(arguments[1:], partial(commands_of, create_bot))
     try:
         settings = load_settings()

@@ -18,6 +18,8 @@ def starting(model: str, server: Mapping[str, str]) -> float:
     with TemporaryDirectory() as folder:
         environment = {
             **os.environ,
+            # As it is for those who run it: only the first start after an update compiles the modules.
+            "PYTHONDONTWRITEBYTECODE": "",
             "DISCORD_TOKEN": server["token"],
             "DISCORD_API_BASE": server["api"],
             "DISCORD_GATEWAY_URL": server["gateway"],
