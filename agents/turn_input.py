@@ -207,8 +207,8 @@ def without_thoughts(message: ModelMessage) -> ModelMessage:
 
 
 def has_images(message: ModelMessage) -> bool:
-    prompts = (part for part in message.parts if isinstance(part, UserPromptPart))
-    return any(is_picture(item) for part in prompts for item in part.content)
+    prompts = (part.content for part in message.parts if isinstance(part, UserPromptPart))
+    return any(is_picture(item) for content in prompts if not isinstance(content, str) for item in content)
 
 
 def is_picture(item: object) -> TypeGuard[ImageUrl | BinaryContent]:
