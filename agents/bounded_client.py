@@ -34,7 +34,10 @@ def bound(client: Any) -> None:
             """Shortens parsed data. No public method sees all of it; copies of the client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
-                return super()._process_response_data(data=_shortened(data), **how)
+                if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
+                    del choices[1:]  # only the first is read
+                shorten(data)
+                return super()._process_response_data(data=data, **how)
 
         Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
         client.__class__ = Shortening
@@ -54,14 +57,6 @@ async def _bound(max_event: int, max_body: int, response: httpx2.Response) -> No
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream, max_event if is_stream else max_body, is_stream)
-
-
-def _shortened(data: object) -> object:
-    """Parsed data with shortened lists, and only the first choice, which is all that is read."""
-    if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
-        del choices[1:]
-    shorten(data)
-    return data
 
 
 def shorten(data: object) -> None:

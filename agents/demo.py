@@ -115,21 +115,18 @@ def _files(text: str) -> Iterator[str]:
         yield f"Of {_quote(name)} I am told “{_quote(why.partition('. Say so;')[0])}”."
 
 
-def _words(text: str) -> str:
-    """The words of a message in a prompt, without its files."""
-    return text.partition("[attachment: ")[0].strip()
-
-
 def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
-    """People's messages, oldest first: author and text."""
-    return [(author, _words(text)) for author, text in _told(messages)]
+    """People's messages without their files, oldest first: author and text."""
+    return [(author, text.partition("[attachment: ")[0].strip()) for author, text in _told(messages)]
 
 
 def _told(messages: list[ModelMessage]) -> list[tuple[str, str]]:
     """The same with their files, up to the last message of the person to answer."""
     prompts = list(_prompts(messages))
     lines = (SAID.match(line) for text in prompts for line in CONTINUED.sub(" ", text).splitlines())
-    told = [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
+    peoples = [(line["author"], line["text"].strip()) for line in lines if line and not line["bot"]]
+    # Each on one line, without the mention it begins with.
+    told = [(author, " ".join(re.sub(r"^@\S+\s+", "", text).split())) for author, text in peoples]
     # In the form of agents/turn_input.py; of several people, the last.
     _, _, asked = prompts[-1].rpartition('answer "') if prompts else ("", "", "")
     who = asked.rpartition(', "')[2].removesuffix('".')
@@ -144,11 +141,6 @@ def _prompts(messages: list[ModelMessage]) -> Iterator[str]:
             if isinstance(part, UserPromptPart):
                 items = [part.content] if isinstance(part.content, str) else part.content
                 yield from (item for item in items if isinstance(item, str))
-
-
-def _tidy(text: str) -> str:
-    """The text on one line, without the mention it begins with."""
-    return " ".join(re.sub(r"^@\S+\s+", "", text.strip()).split())
 
 
 def _quote(text: str) -> str:

@@ -45,7 +45,6 @@ from agents.turn_input import (
     sent,
     turn_content,
     without_pictures,
-    without_plain_thoughts,
     without_thoughts,
 )
 from discord_io.split import is_blank
@@ -281,7 +280,7 @@ class GeneralAgent:
         if deferred is None:
             request.looked_up([*run.words_of, *words_in(run.made)])
             return None
-        made = [*map(without_plain_thoughts, run.made)]
+        made = [without_thoughts(message, keeps_signed=True) for message in run.made]
         suspended = Suspended.of(made, deferred, run.words_of, run.asked, run.by.name)
         request.looked_up(suspended.words_of)  # also those in what people are asked
         if suspended.open:

@@ -21,11 +21,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
-from yarl import URL
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
-from agents.owners_files import VARIABLE, EntryError, header_value, named, parsed, sentence, shown
-from setting_values import is_loopback
+from agents.owners_files import (
+    VARIABLE,
+    EntryError,
+    checked,
+    checked_url,
+    filled,
+    header_value,
+    named,
+    parsed,
+    sentence,
+    shown,
+)
 
 MAX_SERVERS = 50
 MAX_NAME = 40
@@ -79,15 +88,6 @@ def load_mcp(source: Path | str, environ: Mapping[str, str]) -> tuple[McpServer,
     return tuple(servers)
 
 
-def _url(value: str) -> str:
-    """Checks a URL. Credentials and people's words are sent there, so it must be encrypted, or on this machine."""
-    url = URL(value)
-    loopback = url.scheme == "http" and is_loopback(url.host or "")
-    if not url.host or url.raw_user or url.raw_password or not (url.scheme == "https" or loopback):
-        raise ValueError("not encrypted, and not loopback")
-    return value
-
-
 def _fit(value: str, info: ValidationInfo) -> str:
     if UNFIT.search(value):
         raise EntryError(f"{info.field_name} has a NUL or half a character: take it out")
@@ -96,20 +96,14 @@ def _fit(value: str, info: ValidationInfo) -> str:
 
 def _filled(value: str, info: ValidationInfo) -> str:
     """Fills in the variables. info.context: the environment."""
-    environ: Any = info.context
-    for variable in VARIABLE.findall(value):
-        if not variable.isidentifier():  # it may be the secret itself, so it is not shown
-            raise EntryError("it has ${...} without a variable: write ${NAME} with one's name")
-        if not environ.get(variable):
-            raise EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
-    return VARIABLE.sub(lambda found: environ[found[1]], value)
+    return filled(value, info.context or {}, "it")
 
 
 Text = Annotated[str, AfterValidator(_filled), AfterValidator(_fit)]
 
 
 class _Process(BaseModel):
-    """A server to be started. A field's description completes the sentence "use ..."."""
+    """A server to be started, for checked()."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -123,11 +117,11 @@ class _Process(BaseModel):
 
 
 class _Http(BaseModel):
-    """A server to be reached. A field's description completes the sentence "use ..."."""
+    """A server to be reached, for checked()."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    url: Annotated[Text, AfterValidator(_url)] = Field(
+    url: Annotated[Text, AfterValidator(checked_url)] = Field(
         description="an https:// (or loopback http://) address without user and password"
     )
     headers: dict[str, Text] = Field(
@@ -161,21 +155,15 @@ def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) ->
         raise EntryError(f"its name cannot be used: use {MAX_NAME} visible characters at most")
     if not isinstance(fields, dict) or ("command" in fields) == ("url" in fields):
         raise EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
-    form = _Process if "command" in fields else _Http
-    try:
-        entry = form.model_validate(fields, context=environ)
-    except ValidationError as error:
-        kind, key = error.errors()[0]["type"], str(error.errors()[0]["loc"][0])
-        if kind == "extra_forbidden":
-            raise EntryError(f"{shown(key)} is unknown: use {', '.join(form.model_fields)}") from None
-        raise EntryError(f"{key} cannot be used: use {form.model_fields[key].description}") from None
-    secrets = frozenset(_secrets(fields, environ))
-    if isinstance(entry, _Http):
-        headers = {header: header_value(header, value) for header, value in entry.headers.items()}
-        return McpServer(name, url=entry.url, headers=MappingProxyType(headers), secrets=secrets)
-    env = {variable: environ[variable] for variable in INHERITED if variable in environ} | entry.env
-    where = folder / entry.cwd
-    return McpServer(name, entry.command, tuple(entry.args), MappingProxyType(env), where, secrets=secrets)
+    if "url" in fields:
+        http = checked(_Http, fields, environ)
+        headers = {header: header_value(header, value) for header, value in http.headers.items()}
+        secrets = frozenset(_secrets(fields, environ))
+        return McpServer(name, url=http.url, headers=MappingProxyType(headers), secrets=secrets)
+    process = checked(_Process, fields, environ)
+    env = {variable: environ[variable] for variable in INHERITED if variable in environ} | process.env
+    where, secrets = folder / process.cwd, frozenset(_secrets(fields, environ))
+    return McpServer(name, process.command, tuple(process.args), MappingProxyType(env), where, secrets=secrets)
 
 
 def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator[str]:

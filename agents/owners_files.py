@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from yarl import URL
+
+from setting_values import is_loopback
+
+Form = TypeVar("Form", bound=BaseModel)
 
 MAX_SHOWN = 80
 VARIABLE = re.compile(r"\$\{([^{}]*)\}")
@@ -40,6 +47,19 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def checked(form: type[Form], fields: object, environ: Mapping[str, str] | None = None) -> Form:
+    """Reads an entry of this form, in which a field's description completes the sentence "use ...". environ: for the
+    form's own checks, as their context. Raises EntryError."""
+    try:
+        return form.model_validate(fields, context=environ)
+    except ValidationError as error:
+        kind, key = error.errors()[0]["type"], str(error.errors()[0]["loc"][0])
+        if kind == "extra_forbidden":
+            raise EntryError(f"{shown(key)} is unknown: use {', '.join(form.model_fields)}") from None
+        wrong = "is missing" if kind == "missing" else "cannot be used"
+        raise EntryError(f"{key} {wrong}: use {form.model_fields[key].description}") from None
+
+
 def check_header(name: str) -> None:
     if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
         raise EntryError(f"the header {shown(name)} cannot be sent: use a name such as Authorization")
@@ -50,6 +70,26 @@ def header_value(name: str, value: str) -> str:
     check_header(name)
     if not HEADER_VALUE.fullmatch(value):
         raise EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
+    return value
+
+
+def filled(value: str, environ: Mapping[str, str], where: str) -> str:
+    """Fills in the variables. where: where the value stands, which begins the error."""
+    for variable in VARIABLE.findall(value):
+        if not variable.isidentifier():  # it may be the secret itself, so it is not shown
+            raise EntryError(f"{where} has ${{...}} without a variable: write ${{NAME}} with one's name")
+        if not environ.get(variable):
+            raise EntryError(f"{where} needs the variable {shown(variable)}: set it in the environment")
+    return VARIABLE.sub(lambda found: environ[found[1]], value)
+
+
+def checked_url(value: str) -> str:
+    """Checks a URL. Credentials and people's words are sent there, so it must be encrypted, or on this machine. Parsed
+    by yarl, as aiohttp does."""
+    url = URL(value)
+    is_safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.host))
+    if not url.host or url.raw_user or url.raw_password or not is_safe:
+        raise ValueError("not encrypted, and not loopback")
     return value
 
 

@@ -49,7 +49,9 @@ def called(text: str, names: Collection[str]) -> set[str]:
     In the message, hyphens, underscores and spaces are equal. A name that is a very common word ("it", "go") is only
     called by "the it agent", "@it" or "it: ...". "yourself" is the general agent, if that is among the names.
     """
-    searched = _searched(text)
+    # Casefolded, with single spaces, without quotations, code, links and mentions.
+    plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
+    searched = re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
     agents: dict[str, set[str]] = {}
     for name in names:
         agents.setdefault(spoken(name), set()).add(name)
@@ -65,12 +67,6 @@ def spoken(name: str) -> str:
     """A name as it is spoken: casefolded, with spaces between its words, without "agent" at its end. Names that are
     spoken alike cannot be told apart, and one that is empty when spoken cannot be called."""
     return AGENT_BEHIND.sub("", SEPARATORS.sub(" ", name.casefold()).strip())
-
-
-def _searched(text: str) -> str:
-    """The text to search: casefolded, with single spaces, without quotations, code, links and mentions."""
-    plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
-    return re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ the byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any
 
@@ -34,15 +34,12 @@ def _passed_by(given: cached_property[Any], inner: Sequence[str], names: tuple[s
     """The client's resource, made when it is first used, as its import takes 0.1 s."""
     resource = given.func(client)
     creating = reduce(getattr, inner, resource)
-    creating.create = _passing_by(creating.create, names)
-    return resource
-
-
-def _passing_by(create: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Wraps the call: moves these lists to extra_body, and leaves empty ones to keep their places in the JSON."""
+    create = creating.create
 
     def send(*, extra_body: Any = None, **arguments: Any) -> Any:
+        """Moves the lists to extra_body, and leaves empty ones to keep their places in the JSON."""
         lists = {name: arguments[name] for name in names if isinstance(arguments.get(name), list)}
         return create(**{**arguments, **{name: [] for name in lists}}, extra_body={**lists, **(extra_body or {})})
 
-    return send
+    creating.create = send
+    return resource

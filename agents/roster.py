@@ -21,13 +21,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from yarl import URL
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.owners_files import (
-    VARIABLE,
     EntryError,
     check_header,
+    checked,
+    checked_url,
+    filled,
     header_value,
     named,
     parsed,
@@ -35,7 +36,6 @@ from agents.owners_files import (
     shown,
 )
 from agents.picking import YOURSELF, spoken
-from setting_values import is_loopback
 from state.agent_state import GENERAL
 
 MAX_AGENTS = 50
@@ -85,17 +85,6 @@ def _name(value: str) -> str:
     return value
 
 
-def _url(value: str) -> str:
-    """Checks a URL. Credentials are sent there, so it must be encrypted, or on this machine. Parsed by yarl, as aiohttp
-    does."""
-    url = URL(value)
-    if re.search(r"[\s\x00-\x1f\x7f?#]", value) or url.raw_user or url.raw_password:
-        raise ValueError("more than an address")
-    if not url.host or not (url.scheme == "https" or (url.scheme == "http" and is_loopback(url.host))):
-        raise ValueError("not encrypted, and not loopback")
-    return value.rstrip("/")
-
-
 def _about(value: str) -> str:
     if not value.strip() or any(unicodedata.category(character) in NOT_IN_A_LINE for character in value):
         raise ValueError("not one line")
@@ -103,7 +92,7 @@ def _about(value: str) -> str:
 
 
 class _Table(BaseModel):
-    """One agent as written in the file. A field's description completes the sentence "use ..."."""
+    """One agent as written in the file, for checked()."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -112,9 +101,10 @@ class _Table(BaseModel):
         "is not said like general, agent or yourself"
     )
     kind: Literal["ums"] = Field(description='"ums"')
-    url: Annotated[str, AfterValidator(_url)] = Field(
+    url: Annotated[str, AfterValidator(checked_url)] = Field(
+        pattern=r"^[^\s\x00-\x1f\x7f?#]*$",
         description="an https:// (or loopback http://) address without user, query and fragment, "
-        "such as https://agents.example/docs"
+        "such as https://agents.example/docs",
     )
     about: Annotated[str, AfterValidator(_about)] = Field(
         max_length=MAX_ABOUT,
@@ -137,24 +127,9 @@ def _tables(source: Path | str, where: str) -> list[Any]:
 
 
 def _entry(fields: dict[str, Any], environ: Mapping[str, str]) -> AgentEntry:
-    try:
-        table = _Table.model_validate(fields)
-    except ValidationError as error:
-        kind, key = error.errors()[0]["type"], str(error.errors()[0]["loc"][0])
-        if kind == "extra_forbidden":
-            raise EntryError(f"{shown(key)} is unknown: use {', '.join(_Table.model_fields)}") from None
-        wrong = "is missing" if kind == "missing" else "cannot be used"
-        raise EntryError(f"{key} {wrong}: use {_Table.model_fields[key].description}") from None
-    headers = {name: _header(name, value, environ) for name, value in table.headers.items()}
-    return AgentEntry(table.name, table.kind, table.url, table.about, MappingProxyType(headers))
-
-
-def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
-    """The value with its variables filled in."""
-    check_header(name)
-    for variable in VARIABLE.findall(value):
-        if not variable.isidentifier():  # it may be the secret itself, so it is not shown
-            raise EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
-        if not environ.get(variable):
-            raise EntryError(f"the header {name} needs the variable {shown(variable)}: set it in the environment")
-    return header_value(name, VARIABLE.sub(lambda found: environ[found[1]], value))
+    table = checked(_Table, fields)
+    headers: dict[str, str] = {}
+    for name, value in table.headers.items():
+        check_header(name)
+        headers[name] = header_value(name, filled(value, environ, f"the header {name}"))
+    return AgentEntry(table.name, table.kind, table.url.rstrip("/"), table.about, MappingProxyType(headers))

@@ -253,7 +253,12 @@ def sound(response: ModelResponse) -> ModelResponse:
     for part in response.parts:
         match part:
             case ToolCallPart():
-                parts.append(_sound_call(part, has_own_id=ids[part.tool_call_id] == 1))
+                call: ToolCallPart = part
+                is_plain = ids[call.tool_call_id] == 1 and SOUND_ID.fullmatch(call.tool_call_id)
+                call_id = call.tool_call_id if is_plain else f"call_{uuid4().hex}"
+                args = _clean(call.args) if isinstance(call.args, str) else call.args
+                name = _clean(call.tool_name[:MAX_NAME_CHARACTERS])
+                parts.append(replace(call, tool_name=name, args=args, tool_call_id=call_id))
             case TextPart():
                 if (words := without_bare_thoughts(part.content)) or words == part.content:
                     parts.append(replace(part, content=_clean(words)))
@@ -262,16 +267,6 @@ def sound(response: ModelResponse) -> ModelResponse:
             case _:
                 parts.append(part)
     return replace(response, parts=parts)
-
-
-def _sound_call(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:
-    is_plain = has_own_id and SOUND_ID.fullmatch(call.tool_call_id)
-    return replace(
-        call,
-        tool_name=_clean(call.tool_name[:MAX_NAME_CHARACTERS]),
-        args=_clean(call.args) if isinstance(call.args, str) else call.args,
-        tool_call_id=call.tool_call_id if is_plain else f"call_{uuid4().hex}",
-    )
 
 
 def _clean(delta: str) -> str:

@@ -192,18 +192,13 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
     return flattened(replace(message, parts=parts))
 
 
-def without_plain_thoughts(message: ModelMessage) -> ModelMessage:
-    """The message as it is kept: only signed thoughts, which the provider wants back with the tool calls."""
+def without_thoughts(message: ModelMessage, *, keeps_signed: bool = False) -> ModelMessage:
+    """The message as it is sent to another model. keeps_signed: with signed thoughts, which the same provider wants
+    back with the tool calls."""
     if not isinstance(message, ModelResponse):
         return message
-    return replace(message, parts=[p for p in message.parts if not isinstance(p, ThinkingPart) or p.signature])
-
-
-def without_thoughts(message: ModelMessage) -> ModelMessage:
-    """The message as it is sent to another model."""
-    if not isinstance(message, ModelResponse):
-        return message
-    return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])
+    parts = [p for p in message.parts if not isinstance(p, ThinkingPart) or (keeps_signed and p.signature)]
+    return replace(message, parts=parts)
 
 
 def has_images(message: ModelMessage) -> bool:

@@ -213,8 +213,8 @@ def test_any_text_on_one_line_says_what_it_is_for(write: Write, about: str) -> N
     [
         ('{ Authorization = "Bearer ${NONE}" }', "the header Authorization needs the variable 'NONE': set it in"),
         ('{ Authorization = "${DOCS_TOKEN}${EMPTY}" }', "the header Authorization needs the variable 'EMPTY': set"),
-        ('{ X = "${}" }', "the header X names no variable: write ${NAME} with one's name."),
-        (f'{{ X = "${{{SECRET}}}" }}', "the header X names no variable: write ${NAME} with one's name."),
+        ('{ X = "${}" }', "the header X has ${...} without a variable: write ${NAME} with one's name."),
+        (f'{{ X = "${{{SECRET}}}" }}', "the header X has ${...} without a variable: write ${NAME} with one's name."),
         ('{ X = "${TWO_LINES}" }', "the value of the header X cannot be sent: use ASCII characters on one line."),
         ('{ X = "${ACCENTED}" }', "the value of the header X cannot be sent: use ASCII characters on one line."),
         ('{ X = "a\\r\\nY: b" }', "the value of the header X cannot be sent: use ASCII characters on one line."),
