@@ -137,23 +137,17 @@ def _names_in(words: Sequence[str], index: Index) -> Iterator[Mention]:
     """Mentions by name or attribute: at each word the longest match, of equally long ones those of a whole phrase."""
     at = 0
     while at < len(words):
-        if phrases := index.phrases_with.get(words[at]):
-            run = _longest(words, at, phrases)
-            mention = _name(run, index.count)
-            if mention:
-                yield mention
-            at = run.end
-        else:
+        if not (phrases := index.phrases_with.get(words[at])):
             at += 1
-
-
-def _longest(words: Sequence[str], at: int, phrases: Sequence[Phrase]) -> Run:
-    runs = [(*_run(words, at, phrase), phrase) for phrase in phrases]
-    size = max(size for size, _, _ in runs)
-    longest = [(end, phrase) for found, end, phrase in runs if found == size]
-    whole = [(end, phrase) for end, phrase in longest if size >= len(phrase.words.keys() - common.UNITS_OF_TIME)]
-    ends, best = zip(*(whole or longest), strict=True)
-    return Run(words, at, max(ends), best, bool(whole))
+            continue
+        runs = [(*_run(words, at, phrase), phrase) for phrase in phrases]
+        size = max(size for size, _, _ in runs)
+        longest = [(end, phrase) for found, end, phrase in runs if found == size]
+        whole = [(end, phrase) for end, phrase in longest if size >= len(phrase.words.keys() - common.UNITS_OF_TIME)]
+        ends, best = zip(*(whole or longest), strict=True)
+        if mention := _name(Run(words, at, max(ends), best, bool(whole)), index.count):
+            yield mention
+        at = max(ends)
 
 
 def _run(words: Sequence[str], at: int, phrase: Phrase) -> tuple[int, int]:
