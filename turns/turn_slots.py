@@ -76,7 +76,10 @@ class TurnSlots:
                     await asyncio.sleep(TOLD_INTERVAL_SECONDS)
                 if place.given.done():
                     break
-                turn.tell_place(told.format(self._position(guild_id, place)))
+                # Estimated: before this turn each guild gets as many slots as its own.
+                before = self._waiting[guild_id].index(place)
+                position = 1 + sum(min(len(line), before) for line in self._waiting.values())
+                turn.tell_place(told.format(position))
             await asyncio.wait([place.given])  # unlike awaiting the future itself, a cancel here does not cancel it
         except asyncio.CancelledError:
             if place.given.done():
@@ -84,11 +87,6 @@ class TurnSlots:
             else:
                 self._leave(guild_id, place)
             raise
-
-    def _position(self, guild_id: int, place: _Place) -> int:
-        """The estimated place in the queue: before this turn each guild gets as many slots as its own."""
-        before = self._waiting[guild_id].index(place)
-        return 1 + sum(min(len(line), before) for line in self._waiting.values())
 
     def _give_back(self, guild_id: int) -> None:
         self._taken[guild_id] -= 1
