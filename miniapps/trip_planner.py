@@ -96,12 +96,9 @@ class TripPlanner(MiniApp):
         if context.focus_resolution:
             return self._resolve(context, context.focus_resolution)
         command = read_command(context.text) or Command(CommandKind.ADD, is_clear=False, name=plain(context.text))
-        if command.kind is CommandKind.ADD:
-            return await self._add_single_venue(context, clean(command.name))
-        return self._obey(context, command)
-
-    def _obey(self, context: MiniAppContext, command: Command) -> MiniAppResponse:
         match command.kind:
+            case CommandKind.ADD:
+                return await self._add_single_venue(context, clean(command.name))
             case CommandKind.CREATE:
                 return self._create_trip(context, clean(command.name))
             case CommandKind.RENAME:
