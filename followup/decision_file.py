@@ -194,7 +194,11 @@ class DecisionFile:
     def _readable(self, connection: sqlite3.Connection, version: int) -> list[Entry]:
         """The file's entries; skips and logs rows that are damaged or were moved."""
         if version < SEALED_SINCE:
-            entries = _earlier(connection, version)
+            # Fields that an earlier version lacks have their defaults.
+            columns = [column for column in COLUMNS if column not in LATER and (version > 1 or column not in ADDED)]
+            select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
+            rows = connection.execute(select).fetchall() if version else []
+            entries = [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
             if entries and self._seal.has_sealed(NOTED):
                 raise UnusableFileError(
                     f"it is of version {version}, which is not sealed, and was put in place of one that was"
@@ -246,7 +250,9 @@ class DecisionFile:
             try:
                 content = orjson.dumps(values)
             except orjson.JSONEncodeError:
-                content = orjson.dumps(list(map(_storable, values)))
+                # JSON can carry lone surrogates, which UTF-8 cannot.
+                fit = [v.encode(errors="replace").decode() if isinstance(v, str) else v for v in values]
+                content = orjson.dumps(fit)
             rows.append(placed)
             contents.append((content, _place(placed)))
         return [(*placed, sealed) for placed, sealed in zip(rows, self._seal.seal_all(contents), strict=True)]
@@ -318,14 +324,6 @@ def _version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
-    """The entries of a file of an earlier version; fields that it lacks have their defaults."""
-    columns = [column for column in COLUMNS if column not in LATER and (version > 1 or column not in ADDED)]
-    select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
-    rows = connection.execute(select).fetchall() if version else []
-    return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
-
-
 def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> Entry:
     """The entry after a change. The first outcome stays, but TAKEN_UP gives way to an unwelcome one. MISSED applies to
     silences only, the other outcomes to answers only."""
@@ -344,11 +342,6 @@ def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> En
             return replace(entry, respond=False, reason=change.reason)
         case _:
             return entry
-
-
-def _storable(value: Any) -> Any:
-    """Replaces lone surrogates, which JSON can carry and UTF-8 cannot."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 @contextmanager

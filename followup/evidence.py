@@ -38,7 +38,7 @@ class Aspect(IntEnum):
 
 ASPECTS = tuple(Aspect)
 
-OF_NAME: Mapping[str, Aspect] = {
+OF_NAME: dict[str, Aspect] = {
     name: aspect
     for aspect, names in {
         Aspect.SPOKEN_TO: """to_author_ago to_author_seconds to_author_words to_author_names to_author_of_3 is_due
@@ -70,14 +70,10 @@ OF_BEGINNING: Mapping[str, Aspect] = {
     "shared_": Aspect.OVERLAP,
     "new_words": Aspect.OVERLAP,
 }
-
-
-def _aspect_of(name: str) -> Aspect:
-    found = (aspect for beginning, aspect in OF_BEGINNING.items() if name.startswith(beginning))
-    return OF_NAME[name] if name in OF_NAME else next(found, Aspect.WORDING)
-
-
-ASPECT_OF: Mapping[str, Aspect] = {name: _aspect_of(name) for name in (*feature_names(), "words_score")}
+ASPECT_OF: Mapping[str, Aspect] = {
+    name: next((aspect for begins, aspect in OF_BEGINNING.items() if name.startswith(begins)), Aspect.WORDING)
+    for name in (*feature_names(), "words_score")
+} | OF_NAME
 
 
 def in_words(moved: Sequence[float], features: Features) -> tuple[str, str]:
