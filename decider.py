@@ -223,7 +223,9 @@ class ResponseDecider:
         is_thanks = not is_called(message, bot_user_id) and bare_acknowledgement(message.text) is not None
         if is_explicit_trigger(message, bot_user_id):
             return ACKNOWLEDGED if is_thanks else _explicit(message, bot_user_id)
-        if place is None or not place.is_with_one or _is_visibly_not_for_it(message, bot_user_id):
+        if place is None or not place.is_with_one or not (message.text or message.images):
+            return NOTHING
+        if addresses_others(message, bot_user_id) or message.wording.is_command:
             return NOTHING
         if refused := place.held.refuses_unasked:
             return replace(MENTIONS_ONLY, evidence=refused.in_words)
@@ -398,11 +400,6 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
 def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
     """Whether it names a person other than the bot, with or without a mention."""
     return bool((message.named | called_by_name(message, conversation.names, conversation.called)) - {bot_user_id})
-
-
-def _is_visibly_not_for_it(message: MessageRecord, bot_user_id: int) -> bool:
-    is_empty = not (message.text or message.images)
-    return is_empty or addresses_others(message, bot_user_id) or message.wording.is_command
 
 
 def _is_alone(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place) -> bool:

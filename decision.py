@@ -135,11 +135,6 @@ class Decision:
         agent, _, _ = self.agent.partition(" (")
         return replace(self, evidence="" if is_free else self.evidence, agent=agent)
 
-    def _sureness(self) -> str:
-        """The score in per cent, rounded up for an answer and down for a silence, so that no figure means both."""
-        share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
-        return f"{'' if self.respond else 'only '}{min(max(share, 1), 99)} % sure"
-
     def in_words(self) -> str:
         """One line for people."""
         outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
@@ -149,8 +144,11 @@ class Decision:
             words, told = told, ""
         if self.partner is not None:
             told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
-        is_guess = self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary)
-        known = [part for part in (told, self._sureness() if is_guess else "") if part]
+        known = [told] if told else []
+        if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary):
+            # Rounded up for an answer and down for a silence, so that no figure means both.
+            share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
+            known.append(f"{'' if self.respond else 'only '}{min(max(share, 1), 99)} % sure")
         evidence = f" ({': '.join(known)})" if known else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""

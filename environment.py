@@ -16,18 +16,16 @@ SHORT = 5  # settings of up to so many letters match only with two of them swapp
 def misspelt(variables: Iterable[str]) -> dict[str, str]:
     """The variables that look like a misspelt setting, each with the setting that is probably meant."""
     known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
-    unknown = [name for name in variables if name.upper() not in known]
-    alike = {
-        name: [swap for swap in _swapped(name.upper()) if swap in known]
-        or get_close_matches(name.upper(), [long for long in known if len(long) > SHORT], n=1, cutoff=ALIKE)
-        for name in unknown
-    }
-    return {name: found[0] for name, found in alike.items() if found}
-
-
-def _swapped(name: str) -> list[str]:
-    """All names with two neighbouring letters swapped: for a short name such a slip is not similar enough."""
-    return [f"{name[:i]}{name[i + 1]}{name[i]}{name[i + 2 :]}" for i in range(len(name) - 1)]
+    long = [name for name in known if len(name) > SHORT]
+    meant: dict[str, str] = {}
+    for variable in variables:
+        if (name := variable.upper()) not in known:
+            # With two neighbouring letters swapped: in a short name such a slip is not similar enough.
+            swapped = [f"{name[:i]}{name[i + 1]}{name[i]}{name[i + 2 :]}" for i in range(len(name) - 1)]
+            found = [one for one in swapped if one in known] or get_close_matches(name, long, n=1, cutoff=ALIKE)
+            if found:
+                meant[variable] = found[0]
+    return meant
 
 
 def check_token(settings: Settings, environ: Mapping[str, str]) -> None:

@@ -217,7 +217,11 @@ def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageR
     """
     starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
     sizes = list(map(_tokens, history))
-    given = {place: _tokens_of_tools(message) for place, message in enumerate(history) if uses_tools(message)}
+    given = {
+        place: len(orjson.dumps(message.metadata)) // CHARACTERS_PER_TOKEN
+        for place, message in enumerate(history)
+        if uses_tools(message)
+    }
     if len(starts) < 2 or sum(sizes) + sum(given.values()) <= max_tokens:
         return None
     newest, context = starts[-1], CONTEXT_LENGTH if context_of(history) else 0
@@ -285,10 +289,6 @@ def _origin_in(made_of: Mapping[str, Any] | None) -> Origin | None:
 def uses_tools(message: ModelMessage) -> bool:
     """Whether it is an answer that carries its tool calls and results."""
     return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
-
-
-def _tokens_of_tools(answer: ModelMessage) -> int:
-    return len(orjson.dumps(answer.metadata)) // CHARACTERS_PER_TOKEN
 
 
 def _is_turn_start(message: ModelMessage) -> bool:

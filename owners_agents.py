@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from activity import Activity, FaultKind
 from agents.coordinator import Candidate, Picker
@@ -93,8 +94,8 @@ class OwnersAgents:
         self.mcp = McpTools(
             loaded(load_mcp, settings.mcp_config),
             taken=taken,
-            failed=self._mcp_failed,
-            call_failed=self._mcp_call_failed,
+            failed=partial(self._mcp_fault, "mcp_failed", "could not be started, or has ended, and is started anew"),
+            call_failed=partial(self._mcp_fault, "mcp_call_failed", "failed in a call of one of its tools"),
         )
         general = GeneralAgent(
             self.models,
@@ -112,13 +113,8 @@ class OwnersAgents:
         self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
         self.connections += [side.hears] if side.hears else []
 
-    def _mcp_failed(self, server: str) -> None:
-        says = f"The MCP server {server} could not be started, or has ended, and is started anew: see the log."
-        self._activity.fault(FaultKind.TOOL, "mcp_failed", says)
-
-    def _mcp_call_failed(self, server: str) -> None:
-        says = f"The MCP server {server} failed in a call of one of its tools: see the log."
-        self._activity.fault(FaultKind.TOOL, "mcp_call_failed", says)
+    def _mcp_fault(self, code: str, what: str, server: str) -> None:
+        self._activity.fault(FaultKind.TOOL, code, f"The MCP server {server} {what}: see the log.")
 
     def warn_unpriced(self, prices: Prices) -> None:
         """Logs once which models have no known price."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 import setting_values as values
+
+# Found in the text of an mcp.json or of a TOML table, also in a broken one, and hardly in a path.
+INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
 
 
 class SettingChecks(BaseSettings):
@@ -23,7 +27,10 @@ class SettingChecks(BaseSettings):
     @field_validator("agents", "mcp_config", "prices", mode="before", check_fields=False)
     @classmethod
     def _path_or_text(cls, value: Any) -> Any:
-        return values.path_or_text(value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        # A text may have secrets in it, and unlike a path it is not shown in error messages.
+        return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
     @field_validator("offer_quiet_hours", "budgets", mode="before", check_fields=False)
     @classmethod

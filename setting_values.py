@@ -1,4 +1,4 @@
-"""Values of settings that are more than a word or a number: hours of the day, addresses, files, and budgets."""
+"""Values of settings that are more than a word or a number: hours of the day, addresses, and budgets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from functools import lru_cache
-from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from pydantic import SecretStr
 
 QuietHours = tuple[time, time, ZoneInfo]
 """Start, end and time zone; it lasts over midnight where the end is earlier than the start."""
@@ -76,16 +73,6 @@ def checked_address(value: str, *, secure: str, loopback: str) -> str:
     if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value
-
-
-# Found in the text of an mcp.json or of a TOML table, also in a broken one, and hardly in a path. A text may hold
-# secrets, and unlike a path it is not shown in error messages.
-INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
-
-
-def path_or_text(value: str) -> Path | SecretStr:
-    """The path of a file, or a file's text, which may have secrets in it."""
-    return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
 
 def api_base(value: str) -> str:
