@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import httpx2
@@ -46,17 +45,17 @@ def bound(client: Any) -> None:
 def bound_http(http: httpx2.AsyncClient, max_event: int, max_body: int) -> None:
     """Limits the responses to an HTTP client. max_event, max_body: bytes of an event of a stream, and of any other
     response."""
+
+    async def bound_response(response: httpx2.Response) -> None:
+        packed = response.headers.get("content-encoding", "identity")
+        if packed.strip().lower() != "identity":
+            raise _refused(f"it is packed as {packed[:40]}, for which it was not asked")
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, max_event if is_stream else max_body, is_stream)
+
     http.headers["Accept-Encoding"] = "identity"
-    http.event_hooks["response"].append(partial(_bound, max_event, max_body))
-
-
-async def _bound(max_event: int, max_body: int, response: httpx2.Response) -> None:
-    packed = response.headers.get("content-encoding", "identity")
-    if packed.strip().lower() != "identity":
-        raise _refused(f"it is packed as {packed[:40]}, for which it was not asked")
-    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream, max_event if is_stream else max_body, is_stream)
+    http.event_hooks["response"].append(bound_response)
 
 
 def shorten(data: object) -> None:

@@ -68,7 +68,7 @@ def _kind(error: Exception) -> FailureKind:
 
 
 def may_be_billed(error: BaseException) -> bool:
-    """Whether a provider may have made an answer, of which this is all that came: it was reached, and refused none."""
+    """Whether the provider may bill the failed request: it was reached, and did not refuse the request."""
     if isinstance(error, FallbackExceptionGroup):
         return any(map(may_be_billed, error.exceptions))
     if isinstance(error, UnexpectedModelBehavior | RecursionError):  # the last of JSON nested too deep

@@ -23,11 +23,11 @@ OUTPUT_TOKENS = 2_000  # what such an answer may take, with the thoughts before 
 
 
 class Purse(Protocol):
-    """What calls draw on."""
+    """The budget of calls."""
 
     async def call(self, tokens: int, output: int, models: Sequence[str]) -> Callable[[Spent], object] | None:
-        """Reserves so many tokens for one call of one of these models; output: the part that the model may write. None:
-        the budget does not allow it. Returns a function to be called with what was used."""
+        """Reserves so many tokens for one call of one of these models. Returns a function to be called with the use;
+        None: the budget does not allow the call. output: the part of the tokens that the model may write."""
 
 
 def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, count: int) -> str:
@@ -43,11 +43,10 @@ def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, c
 async def ruled_by(
     agent: Agent[None, T], question: str, instructions: str, purse: Purse, output: int = OUTPUT_TOKENS
 ) -> T:
-    """What the agent's model says, in one request. Raises JudgeError where it says nothing that can be used.
+    """The answer of the agent's model to one request. Raises JudgeError if it gives none that can be used.
 
-    output: the most that it may take, whatever what it reads talks it into. Where the provider does not say how many
-    tokens it used, what was reserved counts; also where the call was cancelled, or the line broke: too late for us,
-    not for the bill.
+    output: the most tokens that it may take, whatever the messages tell it to write. If the provider does not report
+    the use, the reserved tokens count, also after a cancelled call or a broken connection, which may be billed.
     """
     usage, response = RunUsage(), None
     names, sent = names_of(agent.model), len(f"{question}{instructions}".encode(errors="replace")) // BYTES_PER_TOKEN

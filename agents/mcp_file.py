@@ -29,6 +29,7 @@ from agents.owners_files import (
     checked,
     checked_url,
     filled,
+    header_name,
     header_value,
     named,
     parsed,
@@ -124,7 +125,7 @@ class _Http(BaseModel):
     url: Annotated[Text, AfterValidator(checked_url)] = Field(
         description="an https:// (or loopback http://) address without user and password"
     )
-    headers: dict[str, Text] = Field(
+    headers: dict[Annotated[str, AfterValidator(header_name)], Text] = Field(
         {}, description='an object with texts, such as {"Authorization": "Bearer ${NAME}"}'
     )
     type: Literal["http", "streamable-http"] = Field("http", description='"http", or leave it out')

@@ -31,8 +31,8 @@ STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
-    """Never validates a result against the server's schema: its patterns may take for ever, and the model is to read
-    results that do not match, too. Cuts listings and results before their items are validated one by one."""
+    """A session that never validates a result against the server's schema: its patterns may take for ever, and the
+    model is to read results that do not match, too. Cuts listings and results before each item is validated."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -64,7 +64,7 @@ class Session(VersionAwareClientSession):
 
 
 class Lines(TextReceiveStream):
-    """The output of a process; ends at a line that is too long, as the package would search all of it again with each
+    """The output of a process. Ends at a line that is too long: the package would search all of it again with each
     piece."""
 
     _begun = 0
@@ -81,7 +81,7 @@ _read = mcp.types.jsonrpc_message_adapter.validate_json
 
 
 def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
-    """What a server sends, unless it has more parts than can be parsed in one go."""
+    """Parses a message of a server, but refuses one with too many parts to be parsed in one go."""
     text = data if isinstance(data, str) else data.decode(errors="replace")
     if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text)) > MAX_PARTS:
         log.warning("mcp_message_refused", detail=f"it has more than {MAX_PARTS:,} parts")

@@ -26,7 +26,7 @@ def names_of(model: object) -> tuple[str, ...]:
 
 
 def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: ModelResponse | None) -> Spent | None:
-    """What a call of one of these models used; None: its provider does not say, or reports impossible numbers.
+    """The use of a call of one of these models; None: its provider does not report it, or reports impossible numbers.
     response: the call's."""
     told = (
         usage.input_tokens,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -48,17 +47,11 @@ def build_model(variable: str, names: str) -> Model:
 
     variable: the setting with the names. Raises UnusableModelError for an unknown provider or a missing key.
     """
-    with _prices_unread():
-        models = [_build_one(variable, name.strip()) for name in names.split(",")]
-        return models[0] if len(models) == 1 else FallbackModel(*models)
-
-
-@contextmanager
-def _prices_unread() -> Iterator[None]:
-    """Keeps pydantic-ai from loading all prices, 0.1 s, when it builds a model: a thread does that after the start."""
+    # Or pydantic-ai loads all prices as it builds a model, which takes 0.1 s: a thread does that after the start.
     set_custom_snapshot(DataSnapshot([], from_auto_update=False))
     try:
-        yield
+        models = [_build_one(variable, name.strip()) for name in names.split(",")]
+        return models[0] if len(models) == 1 else FallbackModel(*models)
     finally:
         set_custom_snapshot(None)
 

@@ -60,14 +60,14 @@ def checked(form: type[Form], fields: object, environ: Mapping[str, str] | None 
         raise EntryError(f"{key} {wrong}: use {form.model_fields[key].description}") from None
 
 
-def check_header(name: str) -> None:
+def header_name(name: str) -> str:
     if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
         raise EntryError(f"the header {shown(name)} cannot be sent: use a name such as Authorization")
+    return name
 
 
 def header_value(name: str, value: str) -> str:
     """Checks a header's value, which is secret, so that no error shows it."""
-    check_header(name)
     if not HEADER_VALUE.fullmatch(value):
         raise EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
     return value

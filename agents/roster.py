@@ -25,10 +25,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.owners_files import (
     EntryError,
-    check_header,
     checked,
     checked_url,
     filled,
+    header_name,
     header_value,
     named,
     parsed,
@@ -68,14 +68,16 @@ def load_roster(source: Path | str, environ: Mapping[str, str]) -> tuple[AgentEn
     entries: dict[str, AgentEntry] = {}
     for number, fields in enumerate(_tables(source, where), 1):
         try:
-            entry = _entry(fields, environ)
-            if other := entries.get(spoken(entry.name)):
+            table = checked(_Table, fields)
+            headers = {n: header_value(n, filled(v, environ, f"the header {n}")) for n, v in table.headers.items()}
+            if other := entries.get(spoken(table.name)):
                 raise EntryError(f"name is said like {shown(other.name)}, another agent's: give each its own")
         except EntryError as error:
             name = fields.get("name")
             which = f"agent {number} ({shown(name)})" if isinstance(name, str) else f"agent {number}"
             raise RosterError(f"In {where}, {which}: {error}.") from None
-        entries[spoken(entry.name)] = entry
+        url, about = table.url.rstrip("/"), table.about
+        entries[spoken(table.name)] = AgentEntry(table.name, table.kind, url, about, MappingProxyType(headers))
     return tuple(entries.values())
 
 
@@ -111,7 +113,9 @@ class _Table(BaseModel):
         description=f"one line of {MAX_ABOUT} characters at most, without control and format characters, that says "
         "what it is for",
     )
-    headers: dict[str, str] = Field({}, description='a table such as { Authorization = "Bearer ${NAME}" }')
+    headers: dict[Annotated[str, AfterValidator(header_name)], str] = Field(
+        {}, description='a table such as { Authorization = "Bearer ${NAME}" }'
+    )
 
 
 def _tables(source: Path | str, where: str) -> list[Any]:
@@ -124,12 +128,3 @@ def _tables(source: Path | str, where: str) -> list[Any]:
     if len(tables) > MAX_AGENTS:
         raise RosterError(sentence(f"{where} names {len(tables)} agents: keep {MAX_AGENTS} at most."))
     return list(tables)
-
-
-def _entry(fields: dict[str, Any], environ: Mapping[str, str]) -> AgentEntry:
-    table = checked(_Table, fields)
-    headers: dict[str, str] = {}
-    for name, value in table.headers.items():
-        check_header(name)
-        headers[name] = header_value(name, filled(value, environ, f"the header {name}"))
-    return AgentEntry(table.name, table.kind, table.url.rstrip("/"), table.about, MappingProxyType(headers))

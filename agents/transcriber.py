@@ -41,7 +41,8 @@ class Transcriber:
         await self._client.close()
 
     async def __call__(self, name: str, data: bytes, seconds: float) -> str:
-        """What is said in it; seconds: how long it is at most. Raises FileProblem."""
+        """The transcript of a sound. name: its file extension tells the format; seconds: its greatest possible length.
+        Raises FileProblem."""
         from openai import APIStatusError, OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
         used = ceil(seconds * TOKENS_PER_SECOND)
