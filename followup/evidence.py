@@ -109,24 +109,10 @@ def _bot_spoke(features: Features, _speaks_for: bool) -> str:
     return "one message had passed since I spoke" if since == 1 else f"{since} messages had passed since I spoke"
 
 
-def _partner(features: Features, _speaks_for: bool) -> str:
-    partner = features["partner"]
-    if partner == BOT:
-        return "you were talking with me"
-    return "you were talking with nobody in particular" if partner == NOBODY else WITH_SOMEBODY
-
-
 def _answered(features: Features, speaks_for: bool) -> str:
     if features["room_answered_of_6"]:
         return "I was part of the talk" if speaks_for else "the talk had moved on"
     return "the last messages were not to me"
-
-
-def _speakers(features: Features, _speaks_for: bool) -> str:
-    previous = features["speaker_1"]
-    if previous == BOT:
-        return "nobody had spoken since I did"
-    return "somebody else had spoken last" if previous == OTHER else "you had spoken last yourself"
 
 
 def _overlap(features: Features, speaks_for: bool) -> str:
@@ -158,26 +144,35 @@ def _wording(features: Features, speaks_for: bool) -> str:
     return found or ("it was worded like something for me" if speaks_for else "it was worded like talk among people")
 
 
-def _question(features: Features, _speaks_for: bool) -> str:
-    asks = features["asks"] or features["talk_ask"] or features["lead_verb"] or features["lead_can_you"]
-    return "you asked a question" if asks else "it was no question"
+def _either(names: str, yes: str, no: str, above: float = 0) -> Callable[[Features, bool], str]:
+    """Says yes where one of these features is above this value."""
+    wanted = names.split()
+    return lambda features, _speaks_for: yes if any(features[name] > above for name in wanted) else no
 
 
-def _either(name: str, yes: str, no: str, above: float = 0) -> Callable[[Features, bool], str]:
-    return lambda features, _speaks_for: yes if features[name] > above else no
+def _by_value(name: str, words: Mapping[float, str], otherwise: str) -> Callable[[Features, bool], str]:
+    return lambda features, _speaks_for: words.get(features[name], otherwise)
 
 
 WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
     Aspect.SPOKEN_TO: _spoken_to,
     Aspect.BOT_ASKED: _either("bot_asks", "I had asked something", "I had asked nothing"),
     Aspect.BOT_SPOKE: _bot_spoke,
-    Aspect.PARTNER: _partner,
+    Aspect.PARTNER: _by_value(
+        "partner",
+        {BOT: "you were talking with me", NOBODY: "you were talking with nobody in particular"},
+        WITH_SOMEBODY,
+    ),
     Aspect.ANSWERED: _answered,
     Aspect.OWN_WORDS: _either("own_in_window", "you had spoken shortly before", "you had not spoken lately"),
-    Aspect.SPEAKERS: _speakers,
+    Aspect.SPEAKERS: _by_value(
+        "speaker_1",
+        {BOT: "nobody had spoken since I did", OTHER: "somebody else had spoken last"},
+        "you had spoken last yourself",
+    ),
     Aspect.NAMES_OTHERS: _either("names_others", "you named somebody else", "you named nobody else"),
     Aspect.NAMES_BOT: _either("names_bot", "you called me by name", ""),
-    Aspect.QUESTION: _question,
+    Aspect.QUESTION: _either("asks talk_ask lead_verb lead_can_you", "you asked a question", "it was no question"),
     Aspect.WORDING: _wording,
     Aspect.LENGTH: _length,
     Aspect.OVERLAP: _overlap,

@@ -16,7 +16,7 @@ from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
 from state.engagement import RECENT
 from state.message import MessageRecord
-from understanding.wording import TALK, Wording, words_of
+from understanding.wording import TALK, words_of
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. A missing value is a number outside the normal range."""
@@ -55,8 +55,7 @@ def features(message: MessageRecord, conversation: ChannelConversation, bot_user
         **_of_talk(scene),
         **_of_channel(scene),
         **_of_names(scene),
-        **_of_words(message.wording),
-        **_of_overlap(scene),
+        **_of_words(scene),
         **_of_answers(scene),
         **_of_pattern(scene),
         **_of_phrases(scene),
@@ -236,7 +235,9 @@ def _flags(names: Mapping[str, str]) -> Callable[[frozenset[str]], Features]:
 _says, _starts, _says_talk, _starts_talk = map(_flags, (SAYS, STARTS, SAYS_TALK, STARTS_TALK))
 
 
-def _of_words(wording: Wording) -> Features:
+def _of_words(scene: Scene) -> Features:
+    """The message's words, those that it shares with the bot's, and how many of its rare words are new."""
+    words, wording = scene.words, scene.message.wording
     cues, first, length = wording.cues, wording.first, 1 + wording.length
     return {
         "words": wording.count,
@@ -250,13 +251,6 @@ def _of_words(wording: Wording) -> Features:
         "is_command": wording.is_command,
         **_says(cues),
         **_starts(first),
-    }
-
-
-def _of_overlap(scene: Scene) -> Features:
-    """Words that the message shares with the bot's, and how many of its rare words are new."""
-    words = scene.words
-    return {
         "shared_to_author": max((len(words.intersection(m.wording.tokens)) for m in scene.to_author), default=-1),
         "shared_bot": len(words.intersection(scene.latest.wording.tokens)) if scene.latest else -1,
         "rare_words": len(scene.rare),
