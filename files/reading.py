@@ -93,7 +93,8 @@ class Fetch(Protocol):
 
 class Transcribe(Protocol):
     async def __call__(self, name: str, data: bytes, seconds: float, /) -> str:
-        """What is said in it; name: by whose ending it is read; seconds: how long it is. Raises FileProblem."""
+        """The transcript of a sound. name: its file extension tells the format; seconds: its greatest possible length.
+        Raises FileProblem."""
 
 
 class FileReader:

@@ -1,8 +1,8 @@
-"""How long a sound is at most, by its bytes: what writes it down is paid by the minute, and whoever posted it may lie.
+"""The greatest possible length of a sound, by its bytes: transcribing is billed by the minute, and files may lie.
 
-What a file says of its length is not believed. All that a decoder could take for the beginning of a frame counts, also
-where an honest one would see none, so that what this gives may be a little too much and is never too little. Kinds of
-which nothing of that sort can be said (M4A, WebM, FLAC: a few bytes of them may be an hour) have no length.
+The length that a file states is not used. Everything counts that a decoder could take for the start of a frame, even if
+a correct decoder would find none there: so the result may be a little too large, but never too small. M4A, WebM and
+FLAC allow no such bound, since a few bytes of them may last an hour; they have no length.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-PAGE = re.compile(rb"OggS\0")  # RFC 3533; 22 bytes behind its beginning stand the sizes of its packets' segments
+PAGE = re.compile(rb"OggS\0")  # RFC 3533: the start of a page; the sizes of its packets' segments follow its header
 HEAD_BYTES, CONTINUED = 27, 1
 MOST_PAGES = 100_000
 WHOLE = 255  # bytes of a packet's segment, unless it is its last
-# RFC 6716, 3.1: milliseconds of a frame, by what a packet begins with; a packet has no more than the longest.
+# RFC 6716, 3.1: milliseconds of a frame, by a packet's first five bits; no packet has more than LONGEST seconds.
 FRAMES = (10, 20, 40, 60) * 3 + (10, 20) * 2 + (2.5, 5, 10, 20) * 4
 LONGEST = 0.12
-VORBIS = re.compile(rb"\x01vorbis.{5}(.{4}).{12}(.)", re.DOTALL)  # samples a second, and what its blocks are
-OTHERS = (b"fLaC", b"\x7fFLAC", b"Speex   ", b"CELT    ", b"\x01audio", b"\x01Direct Show")  # what else an Ogg may hold
+VORBIS = re.compile(rb"\x01vorbis.{5}(.{4}).{12}(.)", re.DOTALL)  # sample rate and block sizes
+OTHERS = (b"fLaC", b"\x7fFLAC", b"Speex   ", b"CELT    ", b"\x01audio", b"\x01Direct Show")  # other codecs in Ogg
 MOST_HEADS = 100
 
 FORM = re.compile(rb"fmt (?=.{4}(.{16})(.{10})?)", re.DOTALL)
 FIELDS = struct.Struct("<HHIIHH")
-SAMPLES, EXTENSIBLE = (1, 3), 0xFFFE  # kinds of WAVE: numbers, one behind the other; and what says its kind further on
+SAMPLES, EXTENSIBLE = (1, 3), 0xFFFE  # WAVE formats: plain samples; the format that a later field states
 
 RATES = (44_100, 48_000, 32_000)
 # Thousands of bits a second in a frame of layer III, of MPEG-1 and of the others.
 FIRST = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 LATER = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 MPEG_1, LAYER_III, LAYER_I = 3, 1, 3
-IN_A_ROW = 7  # frames at the beginning by which it is MP3 and nothing else
-SLICE = 1 << 20  # bytes that are looked at at once
+IN_A_ROW = 7  # frames at the beginning that make it an MP3
+SLICE = 1 << 20  # bytes that are searched at a time
 
 
 def length_of(data: bytes, most: float) -> tuple[str, float] | None:
-    """What a sound is, as a file's ending, and its seconds; beyond `most` it may be longer. None: nobody can tell."""
+    """A sound's file extension and its length in seconds; above `most` it may be even longer. None: it has no bound."""
     if data.startswith(b"OggS\0"):
         ending, seconds = "ogg", _ogg(data, most)
     elif data.startswith(b"RIFF"):
@@ -51,7 +51,7 @@ def length_of(data: bytes, most: float) -> tuple[str, float] | None:
 
 
 def _ogg(data: bytes, most: float) -> float:
-    """By its packets, of which an Opus one says how long it is, and one of Vorbis is as long as its longest block."""
+    """The length by packets: one of Opus states its own, one of Vorbis is at most as long as the longest block."""
     heads = [head.groups() for head in islice(VORBIS.finditer(data), MOST_HEADS)]
     streams = [(int.from_bytes(rate, "little"), 2 ** max(sizes[0] >> 4, sizes[0] & 15)) for rate, sizes in heads]
     has_opus = b"OpusHead" in data
@@ -79,7 +79,7 @@ def _ogg(data: bytes, most: float) -> float:
 
 
 def _of_opus(head: bytes) -> float:
-    """What a packet of these first bytes takes; an empty one, in whose place decoders put something, the most."""
+    """The length of a packet by its first bytes; the longest for an empty one, which decoders replace by sound."""
     if not head:
         return LONGEST
     frames = (1, 2, 2, head[1] & 63 if len(head) > 1 else 1)[head[0] & 3]
@@ -87,7 +87,7 @@ def _of_opus(head: bytes) -> float:
 
 
 def _wave(data: bytes) -> float:
-    """By its size, where it is not packed."""
+    """The length by the file's size, if the samples are not compressed."""
     seconds = 0.0
     forms = [form.groups(b"") for form in islice(FORM.finditer(data), MOST_HEADS)]
     for fields, more in forms:
@@ -100,7 +100,7 @@ def _wave(data: bytes) -> float:
 
 
 def _mp3(data: bytes) -> float:
-    """By all in it that could be the header of a frame, of any layer."""
+    """The length by all that could be the header of a frame, of any layer."""
     at = 0
     for _ in range(MOST_HEADS):
         if data[at : at + 3] != b"ID3" or len(data) < at + 10:
@@ -121,7 +121,7 @@ def _mp3(data: bytes) -> float:
 
 
 def _frame_bytes(head: bytes) -> int:
-    """Of a frame of layer III; 0: it is none."""
+    """The size of a frame of layer III by its header; 0: it is no such header."""
     if len(head) < 4 or not _seconds_by_header()[head[1], head[2]] or head[0] != 0xFF:
         return 0
     version, bits = head[1] >> 3 & 3, head[2] >> 4
@@ -134,7 +134,7 @@ def _frame_bytes(head: bytes) -> int:
 
 @cache
 def _seconds_by_header() -> npt.NDArray[np.float64]:
-    """Seconds of a frame by the second and the third byte of its header; 0: it is none."""
+    """The length of a frame by the second and the third byte of its header; 0: they are of no header."""
     seconds = np.zeros((256, 256))
     for second in range(0xE0, 0x100):
         version, layer = second >> 3 & 3, second >> 1 & 3
