@@ -218,22 +218,16 @@ def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
 
 def _command(kind: CommandKind, is_clear: bool, match: re.Match[str]) -> Command | None:
     groups = {key: value or "" for key, value in match.groupdict().items()}
-    if not _can_be_meant(kind, is_clear, groups):
-        return None
+    if place := groups.get("place"):  # a destination has few words
+        if len(place.split()) > MAX_DESTINATION_WORDS or NOT_A_DESTINATION.search(place):
+            return None
+    elif kind in (CommandKind.ADD, CommandKind.REMOVE):
+        # A venue reads like a name. In a command that does not name the trip, it is also no thing of another field, as
+        # "logging".
+        name = groups["name"]
+        is_name = not NO_NAME.match(name) and (is_clear or not (ELSEWHERE.search(name) or THINGS.search(name)))
+        if not (is_name or is_known(name)):
+            return None
     note_kind = re.sub(r"[\s-]+", " ", groups.get("kind", "").casefold())
     name = groups.get("name") or groups.get("place", "")
     return Command(kind, is_clear, name.strip("\"'“”"), NOTE_KINDS.get(note_kind, "note"), groups.get("note", ""))
-
-
-def _can_be_meant(kind: CommandKind, is_clear: bool, groups: Mapping[str, str]) -> bool:
-    """Whether the matched names are plausible: a destination of a few words; a venue that reads like a name.
-
-    In a command that does not name the trip, the venue must also be no thing of another field, as "logging".
-    """
-    if place := groups.get("place"):
-        return len(place.split()) <= MAX_DESTINATION_WORDS and not NOT_A_DESTINATION.search(place)
-    if kind not in (CommandKind.ADD, CommandKind.REMOVE):
-        return True
-    name = groups["name"]
-    is_name = not NO_NAME.match(name) and (is_clear or not (ELSEWHERE.search(name) or THINGS.search(name)))
-    return is_name or is_known(name)

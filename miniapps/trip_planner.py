@@ -128,19 +128,13 @@ class TripPlanner(MiniApp):
                 return self._rename_trip(context, clean(resolution["content"]))
             case "input", _:
                 return self._create_trip(context, clean(resolution["content"]))
-            case "confirmation", handler:
-                return self._handle_confirmation(context, handler, confirmed=resolution["confirmed"])
-        return MiniAppResponse(LOST)
-
-    def _handle_confirmation(self, context: MiniAppContext, handler: str, *, confirmed: bool) -> MiniAppResponse:
-        if not confirmed:
-            return MiniAppResponse("Okay, everything stays as it is.")
-        match handler:
-            case "_delete_all":
+            case "confirmation", _ if not resolution["confirmed"]:
+                return MiniAppResponse("Okay, everything stays as it is.")
+            case "confirmation", "_delete_all":
                 return self._delete(context)
-            case "_create_trip":
+            case "confirmation", "_create_trip":
                 return self._created(context, Trip().named(context.asked["name"], _attribution(context, in_asked=True)))
-            case "_add_single_venue":
+            case "confirmation", "_add_single_venue":
                 by, name = _attribution(context, in_asked=True), str(context.asked["original_query"])
                 return self._finalize_venue_add(context, Venue(f"typed-{by.message_id}", name), by, is_typed=True)
         return MiniAppResponse(LOST)
