@@ -399,7 +399,7 @@ class Parts(StateParts):
 
     def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak unasked in a channel, in one word; None where it may."""
-        if self.gate.is_ending(guild_id) or self.gate.is_closed(channel_id, guild_id):
+        if self.gate.is_behind(channel_id, guild_id):
             return NOT_READY
         parent_id = getattr(self._client.get_channel(channel_id), "parent_id", None)  # of a thread
         payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)

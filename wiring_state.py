@@ -124,7 +124,7 @@ class StateParts:
             clock=self._clock,
             agent_state_seconds=settings.agent_state_seconds,
             keeps_open=self._keeps_open,
-            is_behind=self._is_behind,
+            is_behind=lambda channel_id: self.gate.is_behind(channel_id, snapshots.guild_of(channel_id)),
             on_change=partial(snapshots.touch, CONVERSATION),
         )
         self.other_process = OtherProcess(self._client, self.shards, self._clock)
@@ -138,11 +138,6 @@ class StateParts:
         """Whether a conversation outlives its timeout, since a prompt or an offer is open there."""
         channel = self.offer_channels.get(channel_id)
         return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
-
-    def _is_behind(self, channel_id: int) -> bool:
-        """Whether missed messages there are still to be read, by this process or the next."""
-        guild_id = self.snapshots.guild_of(channel_id)
-        return self.gate.is_closed(channel_id, guild_id) or self.gate.is_ending(guild_id)
 
 
 def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:

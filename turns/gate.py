@@ -69,6 +69,10 @@ class Gate:
         """Whether new messages in a guild are left to another process. guild_id: 0 for direct messages."""
         return self.is_left(self._shards.of(guild_id))
 
+    def is_behind(self, channel_id: int, guild_id: int) -> bool:
+        """Whether messages of this channel are still to be handled, by this process or another."""
+        return self.is_closed(channel_id, guild_id) or self.is_ending(guild_id)
+
     def close(self, shard_id: int) -> None:
         """Closes all channels of a shard."""
         self._closed.setdefault(shard_id, asyncio.Event())

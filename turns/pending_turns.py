@@ -161,7 +161,7 @@ class PendingTurns:
                 self.revised(replace(question, message=requoted(question.message, None)))
 
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
-        """What some questions mean has words that are gone: the next process would read them as any other."""
+        """Drops the meaning of these questions, as it has deleted words in it; the next process reads them anew."""
         for question in filter(is_gone, self.of(channel_id).questions):
             self.revised(question.as_said)
 
@@ -215,8 +215,8 @@ def _with_places(stored: Any) -> Any:
 def _without_words(unfinished: Unfinished) -> Unfinished:
     """Drops the words of people who opted out, which the next process reads in Discord again.
 
-    Nor with a judge's, which may quote anybody, nor with a thread's title, nor with what was known when it was read:
-    neither is any word of the question's, nor needed once that was accepted.
+    Also drops what is not needed once a question was accepted: a judge's words, which may quote anybody, a thread's
+    title, and what was known of the conversation when the question was read.
     """
     kept = (
         replace(

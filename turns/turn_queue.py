@@ -191,7 +191,7 @@ class TurnQueue:
                     self.pending.revised(questions[place])
 
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
-        """What some questions mean has words that are gone; what a mini-app asked is still answered by it."""
+        """Drops the meaning of these questions, as it has deleted words in it, but not of those for a mini-app."""
         self.pending.unread(channel_id, is_gone)
         if queue := self._queues.get(channel_id):
             for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
@@ -273,8 +273,8 @@ class TurnQueue:
             del self._queues[channel_id]
 
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
-        """The turn of the first questions that wait: one that stands alone, or all up to the next that does, or that is
-        of somebody who may not read the others."""
+        """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
+        author may not read the first."""
         first = queue.waiting[0]
         if self._maker.picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
@@ -288,7 +288,7 @@ class TurnQueue:
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to))
 
     def _may_read(self, earlier: Question, question: Question) -> bool:
-        """Whether the author of a question may read one that was asked before, which one answer to both could tell."""
+        """Whether the author of a question may read an earlier one, as one answer to both may quote it."""
         conversation = self._conversations.get(question.channel_id)
         if question.reads_history or conversation is None:
             return True
