@@ -232,7 +232,7 @@ class ChannelConversation:
         return max((next((m.message_id for m in own if m.author_id == who), newest) for who in people), default=0)
 
     def people_told_of(self) -> set[int]:
-        """Whose words an answer that is given now may quote: theirs, and those that earlier answers may quote."""
+        """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
         people = {m.author_id for m in self.messages if not m.is_bot}
         people.update(self.looked_up, *(m.drew_on for m in self.messages))
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
@@ -243,7 +243,7 @@ class ChannelConversation:
         return {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
 
     def may_quote(self, message_id: int | None, author_id: int) -> bool:
-        """Whether a message of the bot's may quote this person; of one that is not known here it may be so."""
+        """Whether a message of the bot's may quote this person; True if the message is not known here."""
         said = self.find(message_id or 0)
         return said is None or author_id in said.drew_on
 
@@ -347,7 +347,7 @@ class ChannelConversation:
         self.take_back(("message", i) for i in gone)
 
     def begin_turn(self) -> None:
-        """Begins to note what is taken back. What was taken back earlier the turn is not told."""
+        """Begins to note what is taken back from now on; a turn that begins is not told what was taken back before."""
         self.taken_back, self.has_answered = OrderedDict(), False
         self.tainted = self.sources = NOBODY
 

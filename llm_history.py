@@ -376,9 +376,9 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 
 
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
-    """The history without metadata of answers that may hold words of these sources, and without such a summary.
+    """The history without metadata of answers, and without a summary, that may have words of these sources.
 
-    A waiting run holds words of what it lists under "words_of"; any other answer, also of what was told before it.
+    A waiting run has words of the sources it lists under "words_of"; another answer also of all that was told before.
     """
     if not (gone and any(map(_kept_beside, history))):
         return list(history)

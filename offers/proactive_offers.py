@@ -291,7 +291,7 @@ class ProactiveOffers:
             self._channels.drop(channel.channel_id)
 
     def _drop_notes(self, channel: OfferChannel, is_gone: Callable[[Note], bool]) -> None:
-        """Also those that are about something which the mini-apps do not keep any more, and the offer that is."""
+        """Drops these notes, and those about what the mini-apps no longer keep; withdraws an open offer of one."""
 
         def stands(note: Note) -> bool:
             return not is_gone(note) and self._still_stands(note.miniapp_id, channel.channel_id, note.about)
