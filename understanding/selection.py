@@ -360,15 +360,12 @@ class _View:
     def is_rejected(self, mention: Mention) -> bool:
         """Whether a "not" stands in a mention's clause before it, or after it if no other mention follows."""
         clause = [at for at, number in enumerate(self.clauses) if number == self.clauses[mention.first]]
-        negators = [at for at in clause if at not in self.covered and self._negates(at, at == clause[0])]
+        # The answer "no" rejects no mention, but "no Paprika" does.
+        is_answer = self.words[clause[0]] == "no" and clause[0] + 1 not in self.covered
+        others = [at for at in (clause[1:] if is_answer else clause) if at not in self.covered]
+        negators = [at for at in others if self.words[at] in common.NEGATORS or self.words[at].endswith("n't")]
         is_last = all(at < mention.end for at in self.covered.intersection(clause))
         return any(at < mention.first or (is_last and self.words[at] != "except") for at in negators)
-
-    def _negates(self, at: int, begins: bool) -> bool:
-        word = self.words[at]
-        if word == "no" and begins:  # the answer "no", except before a mention: "no Paprika"
-            return at + 1 in self.covered
-        return word in common.NEGATORS or word.endswith("n't")
 
     def eliminates(self) -> bool:
         """Whether a reply only rules options out: "not the first one" leaves the other of two."""
