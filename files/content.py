@@ -61,8 +61,11 @@ def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return _as(data.removeprefix(mark), encoding, is_cut=is_cut)
-    if (encoding := _unmarked_utf16(data)) and (text := _as(data, encoding, is_cut=is_cut)):
-        return text
+    head = data[:HEAD_BYTES]
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):  # without a mark: most second bytes are zero
+        is_likely = head[first::2].count(0) > ZEROES * len(head) / 2 and not head[1 - first :: 2].count(0)
+        if is_likely and (text := _as(data, encoding, is_cut=is_cut)):
+            return text
     text = _as(data, "utf-8", is_cut=is_cut)
     if text is None and len(data.translate(None, ASCII)) <= (1 - MOSTLY) * len(data):
         text = _as(data, "cp1252", is_cut=False)
@@ -77,15 +80,6 @@ def _as(data: bytes, encoding: str, *, is_cut: bool) -> str | None:
             continue
         return None if CONTROLS.search(text) else text
     return None
-
-
-def _unmarked_utf16(data: bytes) -> str:
-    """The encoding of UTF-16 text without a mark, in which most second bytes are zero; empty: it is no such text."""
-    head = data[:HEAD_BYTES]
-    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        if head[first::2].count(0) > ZEROES * len(head) / 2 and not head[1 - first :: 2].count(0):
-            return encoding
-    return ""
 
 
 def cut(text: str, room: int) -> str:
