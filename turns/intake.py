@@ -58,16 +58,14 @@ class Intake:
         question = self._read(question, conversation) if question.meaning is UNREAD else question
         meaning = question.meaning
         app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
-        if app is None or self._tells_of_before(app, question, conversation):
+        if app is None:
             return question
+        if not question.reads_history:  # the mini-app may keep words from before the author joined
+            message = question.message
+            since = conversation.seen_since({message.author_id}) if conversation else message.message_id
+            if any(message_id < since for message_id in self._miniapps.said(app, question.channel_id)):
+                return question
         return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
-
-    def _tells_of_before(self, app: str, question: Question, conversation: ChannelConversation | None) -> bool:
-        """Whether a mini-app keeps words from before the author joined, which the author may not read."""
-        if question.reads_history:
-            return False
-        since = conversation.seen_since({question.message.author_id}) if conversation else question.message.message_id
-        return any(message_id < since for message_id in self._miniapps.said(app, question.channel_id))
 
     def submit(self, *questions: Question) -> None:
         """Queues a message for the prompt that it resolves, the mini-app that wants it, or the agent.
