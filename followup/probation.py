@@ -26,18 +26,14 @@ def pending(message: MessageRecord, conversation: ChannelConversation, bot_user_
         # Without the question nobody can tell whether it called the bot.
         if question is None or question.calls_bot or bot_user_id in question.addressed:
             break
-        if any(bot_user_id in m.addressed or _goes_along(m, earlier, answered) for m in later):
+        # Its addressee may have responded with a message that was answered too, or with thanks, a laugh or the like.
+        own = [m for m in later if m.author_id in earlier.addressees]
+        responded = any(m.message_id in answered or bare_acknowledgement(m.text) is not None for m in own)
+        if responded or any(bot_user_id in m.addressed for m in later):
             break
         found.append(earlier)
         answered.add(earlier.reply_to_id)
     return found
-
-
-def _goes_along(message: MessageRecord, answer: MessageRecord, answered: set[int | None]) -> bool:
-    """Whether the message is of the answer's addressee, and was answered too, or is a thanks, a laugh or the like."""
-    if message.author_id not in answer.addressees:
-        return False
-    return message.message_id in answered or bare_acknowledgement(message.text) is not None
 
 
 def passed_over(
