@@ -148,8 +148,14 @@ class DiscordActions:
         self, asked: Asked, channel_id: int, message_id: int, *, is_given: bool = True
     ) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
-        # What is read is answered to all who can read along, who did not ask for it, or had somebody else ask.
-        if not self._reads_along(place.channel, asked, is_given=is_given):
+        # What is read is answered to all who read where it was asked, who did not ask for it, or had somebody else ask:
+        # they all have to be able to read there, too, or it was asked for what stands in the place itself.
+        here, there = self._client.get_channel(asked.channel_id), place.channel
+        if has_rules(here) and has_rules(there):
+            is_read_by_all = (here == there and is_given) or is_read_by_all_of(there, here)
+        else:
+            is_read_by_all = asked.is_direct
+        if not is_read_by_all:
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
         me = bot_of(self._client)[1]
@@ -158,13 +164,6 @@ class DiscordActions:
             kept.get(message_id) if message.author.id == me else without_lost_quote(to_record(message, me), me, kept)
         )
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
-
-    def _reads_along(self, there: Channel, asked: Asked, *, is_given: bool) -> bool:
-        """Whether all who read where it was asked can read there, too, or asked for what stands in the place itself."""
-        here = self._client.get_channel(asked.channel_id)
-        if has_rules(here) and has_rules(there):
-            return (here == there and is_given) or is_read_by_all_of(there, here)
-        return asked.is_direct
 
     @_in_words
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from sys import intern
 
 import discord
@@ -57,6 +58,9 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
     own_role = message.guild.self_role if message.guild and message.role_mentions else None  # it looks at all roles
     names_own_role = own_role in message.role_mentions
     is_bot, is_other_bot = message.author.id == bot_user_id, is_other_bots(message, bot_user_id)
+    files = [*map(_file, _attachments(message))]
+    pictures = (file.url for file in files if file.kind in IMAGE_TYPES and file.size <= MAX_IMAGE_BYTES)
+    images = tuple(islice(pictures, MAX_IMAGES))
     return MessageRecord(
         author=name_of(message.author),
         author_id=_one(message.author.id),
@@ -69,10 +73,10 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         reply_to_id=replied_to_id(message),
         reply_to_author_id=reply_author.id if reply_author else None,
         reply_to_author=name_of(reply_author) if reply_author else "",
-        reply_to_text=_excerpt(replied_to) if replied_to else "",
+        reply_to_text=(replied_to.clean_content or _readable(replied_to))[:REPLY_EXCERPT] if replied_to else "",
         readable=_readable(message),
-        images=(images := _images(message)),
-        files=tuple(file for file in map(_file, _attachments(message)) if file.url not in images),
+        images=images,
+        files=tuple(file for file in files if file.url not in images),
         reply_files=tuple(map(_file, _attachments(replied_to))) if replied_to else (),
         addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
         calls_bot="" if is_bot or is_other_bot else called_as(message.content, names),
@@ -151,11 +155,6 @@ def _attachment(attachment: discord.Attachment) -> str:
     )
 
 
-def _excerpt(message: discord.Message) -> str:
-    """The excerpt of a message for a quote: its text, or its embeds and the like in words."""
-    return (message.clean_content or _readable(message))[:REPLY_EXCERPT]
-
-
 def _attachments(message: discord.Message) -> list[discord.Attachment]:
     """Its own attachments, and those of messages that it forwards."""
     return [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
@@ -165,12 +164,3 @@ def _file(attachment: discord.Attachment) -> AttachedFile:
     kind = (attachment.content_type or "").partition(";")[0]
     seconds = min(max(0.0, attachment.duration or 0.0), MAX_SECONDS)  # NaN, which JSON cannot hold, becomes 0
     return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, seconds)
-
-
-def _is_shown(file: AttachedFile) -> bool:
-    """Whether it counts as a picture, by its type and size."""
-    return file.kind in IMAGE_TYPES and file.size <= MAX_IMAGE_BYTES
-
-
-def _images(message: discord.Message) -> tuple[str, ...]:
-    return tuple(file.url for file in map(_file, _attachments(message)) if _is_shown(file))[:MAX_IMAGES]

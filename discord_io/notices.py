@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -111,7 +111,10 @@ class Notices(Observer):
                     self._on_change()
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - what is left is looked at
-        for whose, reached in self._owners_budgets(payer):
+        # All guilds' budgets and those of the payer's guild, without those that the guild has set itself.
+        exempt = Payer(payer.guild_id, NOBODY, exempt=NOBODY)
+        for reached in self._limits.standing(self._now(), exempt):
+            whose = payer.guild_id if reached.limit.scope is Scope.GUILD else 0
             notice = Notice.SPENT if reached.is_spent else Notice.NEAR
             key: Budget = (notice, reached.limit.in_words(), whose)
             if reached.used * 5 < reached.limit.amount * 4 or self._told.get(key, self._now()) > self._now():
@@ -120,12 +123,6 @@ class Notices(Observer):
                 self._told[key] = reached.resets_at
                 if len(self._told) > MOST_TOLD:
                     self._told.popitem(last=False)
-
-    def _owners_budgets(self, payer: Payer) -> Iterator[tuple[int, Reached]]:
-        """The budgets of all guilds together and of the payer's guild, without those that the guild has set itself."""
-        exempt = Payer(payer.guild_id, NOBODY, exempt=NOBODY)
-        for reached in self._limits.standing(self._now(), exempt):
-            yield (payer.guild_id if reached.limit.scope is Scope.GUILD else 0), reached
 
     def turn_ended(self, turn: TurnEnded) -> None:
         if turn.model and turn.ending in (Ending.ANSWERED, Ending.DECLINED):

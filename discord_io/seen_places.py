@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import discord
 
@@ -27,22 +27,21 @@ class SeenPlaces:
 
     def places(self, guild_id: int) -> Sequence[SeenPlace]:
         """All places of a guild in Discord's order: channels after their category, threads after their channel."""
-        guild = self._client.get_guild(guild_id)
-        return list(self._places(guild)) if guild else []
-
-    def _places(self, guild: discord.Guild) -> Iterator[SeenPlace]:
+        if (guild := self._client.get_guild(guild_id)) is None:
+            return []
+        places: list[SeenPlace] = []
         threads: defaultdict[int, list[discord.Thread]] = defaultdict(list)
         for thread in guild.threads:
             threads[thread.parent_id].append(thread)
         for category, channels in guild.by_category():
             category_id = category.id if category else None
             if category:
-                yield SeenPlace(category.id, Level.CATEGORY, "category", category.name)
+                places.append(SeenPlace(category.id, Level.CATEGORY, "category", category.name))
             for channel in channels:
                 kind = channel.type.name.replace("_", " ")
-                yield SeenPlace(channel.id, Level.CHANNEL, kind, channel.name, category_id=category_id)
-                for thread in threads.pop(channel.id, ()):
-                    yield SeenPlace(
+                places.append(SeenPlace(channel.id, Level.CHANNEL, kind, channel.name, category_id=category_id))
+                places += (
+                    SeenPlace(
                         thread.id,
                         Level.THREAD,
                         thread.type.name.replace("_", " "),
@@ -51,6 +50,9 @@ class SeenPlaces:
                         category_id=category_id,
                         owner_id=thread.owner_id,
                     )
+                    for thread in threads.pop(channel.id, ())
+                )
+        return places
 
     def latencies(self) -> Mapping[int, float]:
         """The latency of the gateway in seconds, by connected shard."""
