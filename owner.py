@@ -64,10 +64,10 @@ def apart_in_playground(settings: Settings) -> Settings:
     return settings.model_copy(update=apart | one)
 
 
-def owners_limits(settings: Settings, own: OwnBudgets, ledger: Ledger, totals: Totals | None) -> Limits:
+def owners_limits(settings: Settings, own: OwnBudgets | None, ledger: Ledger, totals: Totals | None) -> Limits:
     """The caps, of which some do not hold for the demo model alone, as it costs nothing. Raises SettingError.
 
-    own: budgets that places have set. totals: usage summed over all processes; None: there is only one.
+    own: budgets that places have set, if any. totals: usage summed over all processes; None: there is only one.
     """
     helpers = {settings.judge_model, settings.coordinator_model, settings.rewrite_model, settings.transcribe_model}
     costs = settings.agents is not None or bool({settings.model, *settings.models, *helpers} - {DEMO, None})

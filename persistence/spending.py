@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from persistence.holders import Forget, Holder, Holders
-from persistence.process_holder import ProcessHolder
 from persistence.snapshots import Snapshots
 from persistence.stored_state import Encode
 from state.ledger import Ledger
@@ -51,16 +50,15 @@ class LedgerHolder(Holder):
         self._ledger.restore(stored)
 
 
-class LimitsHolder(ProcessHolder):
+class LimitsHolder(Holder):
     """The limits' state of today. It is encoded in the writer's thread, as it may be of thousands of people."""
 
     def __init__(self, limits: Limits, accounts: Accounts | None) -> None:
-        super().__init__(limits)
         self._limits = limits
         self._accounts = accounts
 
-    def restore(self, channel_id: int, stored: Any) -> None:
-        super().restore(channel_id, stored)
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._limits.restore(stored)
         if self._accounts and not stored.get("is_shared"):
             self._accounts.carry_over()
 

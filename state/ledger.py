@@ -286,19 +286,15 @@ class Ledger:
 
     # Kept
 
-    def stored(self) -> JsonValue:
-        """The days before today, for restore()."""
-        days: JsonValue = orjson.loads(self.to_store()())
-        return days
-
     def to_store(self) -> Callable[[], bytes]:
-        """Copies the same, and returns a function that encodes the copy as JSON, in whatever thread."""
+        """Copies the days before today. Returns a function that encodes the copy as JSON for restore(), in whatever
+        thread."""
         self.has_turned = False
         days = {day: kept.copy() for day, kept in self._days.items()}
         return lambda: orjson.dumps({f"{day}": kept.stored() for day, kept in days.items()}, default=tuple)
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() returned. Raises ValueError."""
+        """Adds what to_store() encoded. Raises ValueError."""
         self._add({day: Day.restored(kept) for day, kept in STORED_DAYS.validate_python(stored).items()})
 
 

@@ -98,11 +98,6 @@ class Totals(Protocol):
         """How many seconds ago other processes answered them, in the last minute, as far as known here."""
 
 
-class NoOwnBudgets:
-    def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
-        return ()
-
-
 REFUSED, UNASKED = "refused", "unasked"  # notices of a refusal: to those who called the bot, and to others
 
 
@@ -135,7 +130,7 @@ class Limits:
         tokens = {Scope.TOTAL: daily_tokens, Scope.GUILD: guild_tokens, Scope.PERSON: person_tokens}
         daily = [BudgetLimit(amount, Period.DAY, scope) for scope, amount in tokens.items() if amount is not None]
         self._limits = {scope: [limit for limit in (*daily, *budgets) if limit.scope is scope] for scope in Scope}
-        self._own = own or NoOwnBudgets()
+        self._own = own
         self._reserved: Counter[tuple[Account, bool]] = Counter()  # by account, and whether in money or in tokens
         self._calls: dict[Reserved, None] = {}  # that have not ended, the oldest first
         self._taken: dict[int, deque[datetime]] = {}  # when each person was answered
@@ -292,8 +287,9 @@ class Limits:
 
     def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit a payer, each as: account, among how many people its cost is divided, limit."""
-        has_own = payer.guild_id and not payer.is_exempt
-        own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id) if has_own else ()
+        own: Sequence[BudgetLimit] = ()
+        if self._own and payer.guild_id and not payer.is_exempt:
+            own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id)
         for account, among in payer.accounts():
             for limit in self._limits[account[0]]:
                 yield account, among, limit
@@ -310,14 +306,9 @@ class Limits:
         for author_id in list(self._taken):
             self._recent(author_id, now)
 
-    def stored(self) -> JsonValue:
-        """Today, the calls that have not ended and the notices given, for restore() after a restart. The answers of the
-        last minute are not worth storing."""
-        told: JsonValue = orjson.loads(self.to_store()())
-        return told
-
     def to_store(self) -> Callable[[], bytes]:
-        """Copies the same, and returns a function that encodes the copy as JSON, in whatever thread."""
+        """Copies today, the calls that have not ended and the notices given. Returns a function that encodes the copy
+        as JSON for restore(), in whatever thread. The answers of the last minute are not worth storing."""
         day, tokens, today, calls, told = (
             self.ledger.day, self.tokens_today, self.ledger.today.copy(), [*self._calls], {**self._told},
         )  # fmt: skip
@@ -340,7 +331,7 @@ class Limits:
         return encode
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() returned. What was used on another day counts for its month only; a call that had not
+        """Adds what to_store() encoded. What was used on another day counts for its month only; a call that had not
         ended counts as interrupted. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._told |= {(what, whom): until for what, whom, until in read.told}

@@ -11,7 +11,6 @@ from config import Settings
 from owner import apart_in_playground, owners_limits, practices, public_address
 from setting_values import Scope
 from state.ledger import Ledger
-from state.limits import NoOwnBudgets
 from state.spending import Payer
 from tests.support.clock import NOON
 
@@ -78,7 +77,7 @@ def test_the_public_address_is_the_owners_else_railways_and_none_without_http(mo
 def test_people_and_servers_are_capped_where_anything_beside_the_demo_model_is_asked(
     others: dict[str, Any], capped: bool
 ) -> None:
-    limits = owners_limits(Settings(model="demo", budgets="off", **others), NoOwnBudgets(), Ledger(), None)
+    limits = owners_limits(Settings(model="demo", budgets="off", **others), None, Ledger(), None)
     standing = limits.standing(NOON, Payer(1, people=frozenset({2})))
     scopes = {Scope.TOTAL, Scope.GUILD, Scope.PERSON} if capped else {Scope.TOTAL}
     assert {reached.limit.scope for reached in standing} == scopes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from cluster import accounts
 from cluster.accounts import KEYS, Accounts
@@ -239,11 +241,15 @@ async def test_a_redis_that_has_lost_its_data_is_told_anew_what_was_used_and_res
     assert await one.redis() == (70, 70)
 
 
+def stored_of(limits: Limits) -> tuple[JsonValue, JsonValue]:
+    return json.loads(limits.to_store()()), json.loads(limits.ledger.to_store()())
+
+
 async def test_what_a_process_alone_had_used_counts_on_when_others_come_and_once(start: Start) -> None:
     alone = Limits(turns_per_user_minute=99, daily_tokens=None)
     alone.spend(Spent("stub", 50, micros=50), NOON - timedelta(days=1), HERE)
     alone.spend(Spent("stub", 60, micros=60), NOON, HERE)
-    stored = alone.stored(), alone.ledger.stored()
+    stored = stored_of(alone)
     for charged in (60, 60):
         process = start("100 tokens a day, 200 tokens a month")
         process.ledger.restore(stored[1])
@@ -251,7 +257,7 @@ async def test_what_a_process_alone_had_used_counts_on_when_others_come_and_once
         await process.accounts.send()
         assert (await process.redis()).tokens == charged
         assert process.known() == [60, 110]
-        stored = process.limits.stored(), process.ledger.stored()
+        stored = stored_of(process.limits)
 
 
 async def test_what_several_had_used_before_one_alone_went_on_is_not_charged_again(start: Start) -> None:
@@ -260,14 +266,14 @@ async def test_what_several_had_used_before_one_alone_went_on_is_not_charged_aga
     assert await reserve(shared, call)
     await used(shared, call, 20)
     assert await reserve(killed, asked(HERE, 7))
-    rows = [(process.limits.stored(), process.ledger.stored()) for process in (shared, killed)]
+    rows = [stored_of(process.limits) for process in (shared, killed)]
     alone = Limits(turns_per_user_minute=99, daily_tokens=None, prices=ONE)
     for today, days in rows:
         alone.ledger.restore(days)
         alone.restore(today)
     alone.spend(Spent("stub", 40, micros=40), NOON, HERE)
     await killed.cluster.redis.zadd(KEYS[1], {killed.accounts._name: 1})
-    stored = alone.stored(), alone.ledger.stored()
+    stored = stored_of(alone)
     for _ in range(2):  # the second was killed before it had stored that it is one of several
         process = start("100 tokens a day, 200 tokens a month")
         process.ledger.restore(stored[1])

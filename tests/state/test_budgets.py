@@ -44,8 +44,8 @@ def limits_of(budgets: str = "off", own: OwnBudgets | None = None) -> Limits:
 
 def restarted(limits: Limits, budgets: str = "off") -> Limits:
     later = limits_of(budgets)
-    later.restore(json.loads(json.dumps(limits.stored())))
-    later.ledger.restore(json.loads(json.dumps(limits.ledger.stored())))
+    later.restore(json.loads(limits.to_store()()))
+    later.ledger.restore(json.loads(limits.ledger.to_store()()))
     return later
 
 
@@ -194,8 +194,8 @@ def test_what_several_processes_left_is_added_up_by_day() -> None:
             limits.spend(Spent("stub", 10), day, payer)
     later = limits_of("$1 a month")
     for each in (second, first, limits_of()):
-        later.ledger.restore(json.loads(json.dumps(each.ledger.stored())))
-        later.restore(json.loads(json.dumps(each.stored())))
+        later.ledger.restore(json.loads(each.ledger.to_store()()))
+        later.restore(json.loads(each.to_store()()))
     assert [one.used for one in later.standing(NOON, NOBODY)] == [30]
     kept_days = [(day, {guild: [f.tokens for f in rows.values()] for guild, rows in kept.guilds.items()})
                  for day, kept in later.ledger.days(2)]  # fmt: skip

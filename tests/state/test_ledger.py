@@ -27,7 +27,7 @@ def ledger_of(day: date, opted_out: OptOut | None = None) -> Ledger:
 
 def restarted(ledger: Ledger) -> Ledger:
     later = Ledger()
-    later.restore(json.loads(json.dumps(ledger.stored())))
+    later.restore(json.loads(ledger.to_store()()))
     assert ledger.day
     later.resume(ledger.day, ledger.today)
     return later
@@ -107,7 +107,7 @@ def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
     assert sum(len(day.guilds) for _, day in ledger.days(99)) == 2
     assert sum(len(day.people) for _, day in ledger.days(99)) == 2  # those of June
     ledger.begin(MAY + timedelta(365))
-    assert ledger.stored() == {}
+    assert json.loads(ledger.to_store()()) == {}
 
 
 def test_the_forgotten_and_those_who_opted_out_have_no_figures_but_their_budgets_hold() -> None:

@@ -226,7 +226,7 @@ async def test_a_call_beside_a_turn_takes_nothing_that_others_have_reserved(cloc
 def restarted(limits: Limits, **caps: Any) -> Limits:
     """The next process's limits, which know what was stored of these."""
     later = Limits(**{"turns_per_user_minute": 20, "daily_tokens": 100, **caps})
-    later.restore(json.loads(json.dumps(limits.stored())))
+    later.restore(json.loads(limits.to_store()()))
     return later
 
 
@@ -299,12 +299,12 @@ def test_what_several_processes_used_is_added_up_by_whoever_takes_over_from_them
     # The clock of one is ahead at midnight, and one went on until the day after.
     one, *others = (spending_at(payer, clock.now, at) for at in (clock.now, clock.now + timedelta(seconds=30), last))
     for other in others:
-        one.ledger.restore(other.ledger.stored())
-        one.restore(other.stored())
+        one.ledger.restore(json.loads(other.ledger.to_store()()))
+        one.restore(json.loads(other.to_store()()))
     one.spend(Spent(tokens_in=1), last, payer)
     again = Limits(turns_per_user_minute=9, daily_tokens=None)
-    again.ledger.restore(one.ledger.stored())
-    again.restore(one.stored())
+    again.ledger.restore(json.loads(one.ledger.to_store()()))
+    again.restore(json.loads(one.to_store()()))
     for limits in (one, again):
         days = [day for _, day in limits.ledger.days(3)]
         assert [day.guilds[1]["", Purpose.ANSWER].tokens for day in days] == [20, 5, 6]

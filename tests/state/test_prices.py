@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -90,6 +91,6 @@ async def test_sound_is_reserved_and_paid_at_its_price_an_hour_or_a_token(model:
     assert await Budget(limits, FakeClock()).purse(Purpose.TRANSCRIPTION).call(600, 0, (model,))
     assert [call.amount for call in limits._calls] == [(600, a_minute)]
     restarted = Limits(turns_per_user_minute=9, daily_tokens=None)
-    restarted.restore(limits.stored())
+    restarted.restore(json.loads(limits.to_store()()))
     assert restarted.ledger.used((Scope.TOTAL, 0), Period.DAY) == (600, a_minute)  # of what a kill interrupted
     assert micros(prices(f'["{model}"]\ninput = 1\noutput = 1'), spent) == 600
