@@ -9,7 +9,7 @@ from persistence.stored_state import Encode, as_json
 
 
 class Stored(Protocol):
-    def stored(self) -> Any: ...
+    def to_store(self) -> Any: ...
 
     def restore(self, stored: Any) -> None: ...
 
@@ -21,7 +21,7 @@ class ProcessHolder(Holder):
         self._kept = kept
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(self._kept.stored())
+        return as_json(self._kept.to_store())
 
     def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         self._kept.restore(stored)

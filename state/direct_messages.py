@@ -40,13 +40,13 @@ class DirectMessages:
         self._on_change()
         return True
 
-    def stored(self) -> JsonValue:
+    def to_store(self) -> JsonValue:
         """Who was told today."""
         stored: JsonValue = STORED.dump_python((self._day, [*self._told]), mode="json")
         return stored
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what stored() returned. Raises ValueError for what cannot be read."""
+        """Adds what to_store() returned. Raises ValueError for what cannot be read."""
         day, told = STORED.validate_python(stored)
         if day is None or (self._day is not None and day < self._day):
             return
