@@ -6,7 +6,6 @@ So processes that share a store never overwrite each other's rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import orjson
 import structlog
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from persistence.snapshots import Snapshots
 from state.consent import MARKS, Forgotten, Whose
 from state.optout import IDS, OptOut
-from storage.store import Row, unquoted
+from storage.store import unquoted
 
 log = structlog.get_logger()
 
@@ -115,11 +114,9 @@ class People:
         """Drops the marks up to this id, as older messages are not read any more."""
         if self.forgotten.sweep(oldest):
             for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
-                self._snapshots.drop_rows(kind, partial(_is_old, oldest=oldest))
-
-
-def _is_old(row: Row, oldest: int) -> bool:
-    return row.id != LIST and (row.value is None or orjson.loads(row.value) <= oldest)
+                self._snapshots.drop_rows(
+                    kind, lambda row: row.id != LIST and (row.value is None or orjson.loads(row.value) <= oldest)
+                )
 
 
 def _refused(kind: str, error: ValidationError) -> None:

@@ -132,21 +132,21 @@ class Search:
             return []
         async with self._one_at_a_time:
             try:
-                found = await self._find(channel_id, partial(Index.find, wanted=wanted, before=before, limit=limit))
+                found = await self._find(channel_id, wanted, before, limit)
             except BaseException:
                 self.drop(channel_id)  # waiting messages may be missing from it
                 raise
         # What was forgotten may not have been removed yet.
         return [message for message in found if not self._consent.is_forgotten(channel_id, message)]
 
-    async def _find(self, channel_id: int, find: Callable[..., list[MessageRecord]]) -> list[MessageRecord]:
+    async def _find(self, channel_id: int, wanted: Sequence[str], before: int, limit: int) -> list[MessageRecord]:
         while True:
             kept = self._kept.get(channel_id) or await self._make(channel_id)
             if self._kept.get(channel_id) is not kept:
                 continue  # it was dropped while it was made, or, below, searched
             self._kept.move_to_end(channel_id)
             new, kept.waiting = kept.waiting, []
-            found = await self._do(partial(find, kept.index, new=new))
+            found = await self._do(partial(kept.index.find, wanted, before, limit, new))
             if self._kept.get(channel_id) is kept:
                 return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -63,13 +63,17 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
             sys.stderr.write(f"There is no session {given.id}: `python bot.py sessions list` names all.\n")
             return 2
         if given.command == "delete":
-            _delete(store, given.id)
+            rows = (Key(kind, given.id, row.id) for kind in store.kinds() for row in store.read(kind, given.id))
+            store.write(dict.fromkeys(rows))
+            store.sync()
             DecisionFile(state_dir / FILE_NAME, find_seal(state_dir, redis_url, keys)).write(
                 [Removal(channel_id=given.id)]
             )
+        elif given.command == "show":
+            sys.stdout.buffer.write(_shown(session))
         else:
-            write: Callable[[Session], bytes] = _shown if given.command == "show" else _exported
-            sys.stdout.buffer.write(write(session))
+            exported = orjson.dumps(session.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            sys.stdout.buffer.write(exported)
     return 0
 
 
@@ -141,12 +145,3 @@ def _texts(content: Any) -> Iterator[str]:
         return
     for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         yield part["text"] if part["type"] == "text" else "(picture)"
-
-
-def _exported(session: Session) -> bytes:
-    return orjson.dumps(session.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def _delete(store: Store, channel_id: int) -> None:
-    store.write({Key(kind, channel_id, row.id): None for kind in store.kinds() for row in store.read(kind, channel_id)})
-    store.sync()

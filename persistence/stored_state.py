@@ -103,7 +103,8 @@ class Kinds:
         found = self._of_channels(store, listed, guilds, shards, shard_ids)
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         of_shards = _by_id(store, self.of_shards)
-        count, before = None if shard_ids is None else shards.count or 1, _shard_count(store)
+        count = None if shard_ids is None else shards.count or 1
+        before = next((orjson.loads(row.value) for row in store.read(SHARD_COUNT, 0) if row.value is not None), None)
         lacking = {} if count is None else _lacking(of_shards, count, before)
         rows = of_shards | lacking
         return StoredState(
@@ -151,11 +152,6 @@ def read_guilds(
             if isinstance(value, dict) and (guild_id := value.get("guild_id")):
                 told[row.channel] = guild_id
     return stored, told
-
-
-def _shard_count(store: Store) -> int | None:
-    stored = [orjson.loads(row.value) for row in store.read(SHARD_COUNT, 0) if row.value is not None]
-    return stored[0] if stored else None
 
 
 def _lacking(of_shards: Mapping[int, ByKind], count: int, before: int | None) -> dict[int, ByKind]:

@@ -332,8 +332,9 @@ class Transcript:
             for row in rows[:-1] if kind == SYSTEM else rows:
                 messages = stored_messages(row)
                 if not messages or None in map(change, messages):
-                    # The row stays without the summary, as it tells where a new session starts.
-                    left = [_unsaid(message) for message in messages if kind == CONTEXT and message.content]
+                    # The row stays without the summary and its sources, as it tells where a new session starts.
+                    summaries = [message for message in messages if kind == CONTEXT and message.content]
+                    left = [replace(summary, content="", metadata={}) for summary in summaries]
                     self._write(Key(kind, channel_id, row.id), left)
                 elif until_unchanged:
                     break
@@ -435,11 +436,6 @@ def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
 
 def _refused(row: Row, error: Exception) -> None:
     log.warning("message_refused", channel=row.channel, message=row.id, detail=unquoted(error))
-
-
-def _unsaid(context: Message) -> Message:
-    """A summary without its text and its sources."""
-    return replace(context, content="", metadata={})
 
 
 def _quoting(message: Message, text: str) -> Message:

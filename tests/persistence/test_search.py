@@ -223,8 +223,8 @@ async def test_what_goes_while_the_index_is_asked_is_not_found(
     archive.add(message := said(ANNA, "a secret"))
     loop, find, gone = asyncio.get_running_loop(), Index.find, [message]
 
-    def slow(index: Index, **query: Any) -> list[MessageRecord]:
-        found = find(index, **query)
+    def slow(index: Index, *query: Any) -> list[MessageRecord]:
+        found = find(index, *query)
         if gone:
             asyncio.run_coroutine_threadsafe(go(archive, "deleted", gone.pop()), loop).result(5)
         return found
