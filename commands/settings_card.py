@@ -154,7 +154,8 @@ class CardDrawer:
         own = getattr(self._own.settings, name)
         offered = choices(name) or self._edge.suggestions(name)
         if not offered or len(offered) >= MAX_OPTIONS:
-            longest = _longest(name)
+            limits = (getattr(item, "max_length", None) for item in PlaceSettings.model_fields[name].metadata)
+            longest = min([MAX_INPUT, *filter(None, limits)])
             style = discord.TextStyle.paragraph if longest > MAX_OPTION else discord.TextStyle.short
             return discord.ui.TextInput(
                 custom_id=FIELD,
@@ -249,12 +250,6 @@ def add_notes(embed: discord.Embed, edge: PlaceEdge, holds: InForce, unread: Ite
     for note in filter(None, found):
         embed.add_field(name="Mind", value=note, inline=False)
     embed.set_footer(text=DEFAULT_IS)
-
-
-def _longest(name: str) -> int:
-    """The most characters that a text setting takes."""
-    limits: list[int | None] = [getattr(item, "max_length", None) for item in PlaceSettings.model_fields[name].metadata]
-    return min([MAX_INPUT, *(limit for limit in limits if limit)])
 
 
 def _view() -> discord.ui.View:

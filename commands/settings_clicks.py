@@ -190,6 +190,5 @@ def _shown(interaction: discord.Interaction, data: Mapping[str, Any]) -> frozens
     rows = interaction.message.components if interaction.message else []
     menus = (part for row in rows if isinstance(row, discord.ActionRow) for part in row.children)
     found = (m for m in menus if isinstance(m, discord.SelectMenu) and m.custom_id == data["custom_id"])
-    return frozenset(
-        int(value.id) for menu in found for value in menu.default_values
-    )  # discord.py leaves the ids as text
+    # discord.py leaves the ids as text.
+    return frozenset(int(value.id) for menu in found for value in menu.default_values)

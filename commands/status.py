@@ -21,6 +21,7 @@ from state.limits import Limits
 
 NOT_THEIRS = "Only those who manage this server can see how I am doing in it."
 PAUSED = "Paused in this server by whoever runs me: I answer nobody here."
+OF_PROCESS = " (Of the process that has this server; I run as several, and its shards are {}.)"
 MOST_SILENCES, MOST_FAULTS = 4, 3
 
 
@@ -53,12 +54,13 @@ class Status:
         today = self._counts.today(guild_id)
         used = total(self._limits.ledger.today.guilds.get(guild_id, {}).values())
         problem = self._health.problem()
+        process = "" if self._shards.are_all else OF_PROCESS.format(self._shards.in_words)
         wrong = [*([PAUSED] if self._edge.settings.is_paused(guild_id) else []), *([f"{problem}."] if problem else [])]
         faults = self._faults.last(MOST_FAULTS, guild_id)
         return "\n".join(
             [
                 "**How I am doing in this server** (today is a day of UTC)",
-                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.{self._process}",
+                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.{process}",
                 f"- Model: {answering(self._edge, interaction)}",
                 f"- Today: {_turns(today)}",
                 f"- Kept silent: {_silences(today)}",
@@ -66,12 +68,6 @@ class Status:
                 *(["**What went wrong last**", *map(_fault, faults)] if faults else ["- Nothing went wrong lately."]),
             ]
         )
-
-    @property
-    def _process(self) -> str:
-        if self._shards.are_all:
-            return ""
-        return f" (Of the process that has this server; I run as several, and its shards are {self._shards.in_words}.)"
 
 
 def add_status(tree: app_commands.CommandTree, status: Status) -> None:
@@ -86,15 +82,10 @@ def add_status(tree: app_commands.CommandTree, status: Status) -> None:
 
 
 def _turns(today: Tally) -> str:
-    counts = [(today.answered, "answer"), (today.declined, "question declined"), (today.failed, "failure")]
-    said = ", ".join(_many(count, what) for count, what in counts)
+    counts = [(today.answered, "answer", ""), (today.declined, "question", " declined"), (today.failed, "failure", "")]
+    said = ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}{more}" for count, what, more in counts)
     half, most = today.first_text(0.5), today.first_text(0.95)
     return said if half is None or most is None else f"{said}; first words within {half:.1f} s, at most {most:.1f} s"
-
-
-def _many(count: int, what: str) -> str:
-    first, *rest = what.split(" ")
-    return " ".join([f"{count:,}", first if count == 1 else f"{first}s", *rest])
 
 
 def _silences(today: Tally) -> str:

@@ -13,7 +13,7 @@ from discord import app_commands
 
 from commands.answers import Outcome, carry_out, channel_of, tell
 from setting_values import Period, Scope, dollars
-from state.ledger import Day, Figures, K, by, count, total
+from state.ledger import Figures, K, by, count, total
 from state.limits import Limits, Reached
 from state.spending import Account, Payer
 
@@ -41,7 +41,7 @@ class Usage:
     async def mine(self, user_id: int) -> Outcome:
         now = self._clock()
         standing = await self._limits.looked_up(now, Payer(people=frozenset({user_id})))
-        days = [(day, _of_person(kept, user_id)) for day, kept in self._limits.ledger.days(31)]
+        days = [(day, kept.people.get(user_id, Figures())) for day, kept in self._limits.ledger.days(31)]
         by_all = await self._by_all(now, (Scope.PERSON, user_id))
         lines = ["**What you have used of my models** (days of UTC)", *_sums(days, now), *by_all]
         return await _with_chart([*lines, *_left(standing, {Scope.PERSON})], days, "What you have used")
@@ -144,10 +144,6 @@ def _of_all(reached: Reached) -> str:
 
 def _when(reached: Reached) -> str:
     return f"<t:{int(reached.resets_at.timestamp())}:R>"
-
-
-def _of_person(day: Day, user_id: int) -> Figures:
-    return day.people.get(user_id, Figures())
 
 
 def _added(parts: Iterable[Mapping[K, Figures]]) -> dict[K, Figures]:

@@ -50,8 +50,9 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             if privacy.is_opted_out(entry.author_id):
                 whose = UNNAMED
             else:
-                words = _first_words(known.get(entry.message_id, "")) if may_read else ""
-                whose = f"<@{entry.author_id}>{words}"
+                content = known.get(entry.message_id, "") if may_read else ""
+                words = clipped(plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
+                whose = f"<@{entry.author_id}>" + (f" “{words}”" if words else "")
             outcome, _, reason = in_words(interaction, entry).partition(": ")
             link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
             lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
@@ -66,9 +67,3 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
         words = in_words(interaction, entry) if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
-
-
-def _first_words(content: str) -> str:
-    """The beginning of a message on one line, with markdown escaped; empty if it has no text."""
-    words = clipped(plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
-    return f" “{words}”" if words else ""
