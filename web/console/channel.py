@@ -110,6 +110,7 @@ class _Reading:
         if author_id in self._shown.opted_out:
             return None
         turn = self._shown.feed.find(message_id)
+        micros = [spent.micros for spent in turn.spent if spent.micros is not None] if turn else []
         return Row(
             message_id,
             record.timestamp if record else _said_at(message_id),
@@ -119,7 +120,7 @@ class _Reading:
             self._state(message_id, record, entry, turn),
             self._why(entry.decision) if entry else None,
             turn,
-            sum(spent.micros or 0 for spent in turn.spent) if turn and _has_price(turn) else None,
+            sum(micros) if micros else None,
         )
 
     def _who(self, author_id: int, record: MessageRecord | None) -> str:
@@ -167,10 +168,6 @@ class _Reading:
         evidence, contrary = self._named(told.evidence), self._named(told.contrary) if self._shows_content else ""
         words, by = self._named(told.in_words()), TIERS.get(told.tier, "")
         return Why(words, decision.reason.value, by, told.score, evidence, contrary)
-
-
-def _has_price(turn: TurnEnded) -> bool:
-    return any(spent.micros is not None for spent in turn.spent)
 
 
 def _said_at(message_id: int) -> datetime:

@@ -60,7 +60,21 @@ def _drawn(request: web.Request, chart: Chart) -> str:
 
 def _charts(bot: Shown) -> list[Chart]:
     """The charts, each an element of its own, so that only changed ones are sent."""
-    return [*_reasons(tally for _, tally in bot.counts.days(WEEK)), _hours(bot), *_days(bot)]
+    hours = [(f"{hour:%H}", tally.answered) for hour, tally in bot.counts.hours(DAY_HOURS)]
+    days = [(f"{day:%a}", tally) for day, tally in bot.counts.days(WEEK)]
+    used = dict(bot.limits.ledger.amounts(WEEK))
+    amounts = [(f"{day:%a}", used.get(day, Used())) for day, _ in bot.counts.days(WEEK)]
+    return [
+        *_reasons(tally for _, tally in days),
+        Chart("hours", "Answers by hour", _numbers(hours), "The last 24 hours, UTC."),
+        Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
+        Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
+        Chart("failures", "Failures", _numbers([(day, tally.failed) for day, tally in days])),
+        Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this."),
+        Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this."),
+        Chart("tokens", "Tokens", _numbers([(day, one.tokens) for day, one in amounts])),
+        Chart("cost", "Cost", [(day, one.micros, cost(one)) for day, one in amounts]),
+    ]
 
 
 def _facts(bot: Shown) -> list[tuple[str, str]]:
@@ -100,26 +114,6 @@ def _by_all(bot: Shown) -> list[tuple[str, str]]:
     if used is None:
         return []
     return [("Tokens, all processes", number(used.tokens)), ("Cost, all processes", cost(Used(*used)))]
-
-
-def _hours(bot: Shown) -> Chart:
-    hours = [(f"{hour:%H}", tally.answered) for hour, tally in bot.counts.hours(DAY_HOURS)]
-    return Chart("hours", "Answers by hour", _numbers(hours), "The last 24 hours, UTC.")
-
-
-def _days(bot: Shown) -> list[Chart]:
-    days = [(f"{day:%a}", tally) for day, tally in bot.counts.days(WEEK)]
-    used = dict(bot.limits.ledger.amounts(WEEK))
-    amounts = [(f"{day:%a}", used.get(day, Used())) for day, _ in bot.counts.days(WEEK)]
-    return [
-        Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
-        Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
-        Chart("failures", "Failures", _numbers([(day, tally.failed) for day, tally in days])),
-        Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this."),
-        Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this."),
-        Chart("tokens", "Tokens", _numbers([(day, one.tokens) for day, one in amounts])),
-        Chart("cost", "Cost", [(day, one.micros, cost(one)) for day, one in amounts]),
-    ]
 
 
 def _numbers(values: Iterable[tuple[str, int]]) -> list[tuple[str, float, str]]:
