@@ -26,9 +26,12 @@ SPOKEN_IN = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, di
 async def look_around(settings: Settings, client: discord.Client) -> list[Finding]:
     """Runs the checks on a bot that is ready. They send no request, and yield to the event loop."""
     state_dir, redis_url, _ = where(settings)
-    kept = await bounded("storage", asyncio.to_thread(_storage, settings))
+    # Whether the folder can be written is not checked: by now the store has shown it.
+    kept = await bounded("storage", asyncio.to_thread(lambda: [check_modes(state_dir), check_disk(state_dir)]))
+    flags = client.application_flags
+    reads_content = flags.gateway_message_content or flags.gateway_message_content_limited
     return [
-        content_intent(is_on=_reads_content(client), application_id=client.application_id),
+        content_intent(is_on=reads_content, application_id=client.application_id),
         *timed_out([guild.name for guild in client.guilds if _is_timed_out(guild)]),
         *lacking(await _lacks(client, settings)),
         *kept,
@@ -46,16 +49,6 @@ def report(findings: Sequence[Finding]) -> None:
     if not bad:
         well = [finding.check for finding in findings if finding.state is State.OK]
         log.info("checked", well=well, more="python bot.py doctor looks at the rest")
-
-
-def _reads_content(client: discord.Client) -> bool:
-    flags = client.application_flags
-    return flags.gateway_message_content or flags.gateway_message_content_limited
-
-
-def _storage(settings: Settings) -> list[Finding]:
-    state_dir = settings.state_dir
-    return [check_modes(state_dir), check_disk(state_dir)]  # by then the store has shown that it can be written
 
 
 def _is_timed_out(guild: discord.Guild) -> bool:
