@@ -241,7 +241,11 @@ class Accounts:
             "leaves": leaves,
             "changes": [change.does for change in self._sent],
             "people": [*map(str, people)],
-            "asked": [(period, part) for period, accounts in asked.items() for part in _parts(accounts)],
+            "asked": [
+                (period, accounts[start : start + MOST_ASKED])
+                for period, accounts in asked.items()
+                for start in range(0, len(accounts), MOST_ASKED)
+            ],
         }
         if self._heard_since is not None and now - self._heard_since >= GONE_SECONDS:
             batch["gone"] = GONE_SECONDS  # since Redis is back, all other processes have had time to be heard of
@@ -296,8 +300,3 @@ def _shares(payer: Payer, tokens: int, micros: int) -> Amounts:
 
 def _charges(payer: Payer, spent: Spent) -> Amounts:
     return _shares(payer, spent.tokens, spent.micros or 0)
-
-
-def _parts(accounts: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(accounts), MOST_ASKED):
-        yield accounts[start : start + MOST_ASKED]

@@ -35,10 +35,6 @@ class HeldError(Exception):
     """Other processes have all shards that this one should have. Its text is one sentence for the owner."""
 
 
-def _end_at_once() -> None:
-    os._exit(1)  # nothing more may be sent to Discord
-
-
 class Keeper:
     """shards: this process' own. count, wanted: SHARD_COUNT and SHARD_IDS; without ids it takes its share of all.
 
@@ -51,7 +47,7 @@ class Keeper:
         count: int | None,
         wanted: Collection[int],
         *,
-        end: Callable[[], None] = _end_at_once,
+        end: Callable[[], None] = lambda: os._exit(1),  # at once, as nothing more may be sent to Discord
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster = cluster
