@@ -272,11 +272,10 @@ class PlaceSettings(BaseModel):
         return self.allowed_roles is not None or self.allowed_users is not None
 
 
-def _about(name: str) -> About:
-    return next(item for item in PlaceSettings.model_fields[name].metadata if isinstance(item, About))
-
-
-ABOUT: Mapping[str, About] = {name: _about(name) for name in PlaceSettings.model_fields}
+ABOUT: Mapping[str, About] = {
+    name: next(item for item in field.metadata if isinstance(item, About))
+    for name, field in PlaceSettings.model_fields.items()
+}
 """The settings by name, in the order in which they are shown."""
 
 

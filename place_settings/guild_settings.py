@@ -111,10 +111,8 @@ class GuildSettings:
         self._budgets = {where: limits for where, limits in self._budgets.items() if where[0] != guild_id}
 
     def _combined(self, guild_id: int, channel_id: int, parent_id: int | None, category_id: int | None) -> InForce:
-        path, is_thread = (
-            [one for one in (channel_id, parent_id, category_id) if one is not None],
-            parent_id is not None,
-        )
+        is_thread = parent_id is not None
+        path = [one for one in (channel_id, parent_id, category_id) if one is not None]
         document = self._documents.get(guild_id)
         if document is None:
             return in_force([self._owner], path, is_thread=is_thread)
