@@ -22,7 +22,9 @@ def checked(payload: Wire) -> Wire:
     if isinstance(parts, list) and 1 <= len(parts) <= _MAX_PARTS:
         for number, part in enumerate(parts):
             _check_part(form, f"data.components.{number}", part)
-        _check_names(form, parts)
+        names = [str(box.get("custom_id")) for part in parts if (box := _input(part))]
+        if len(set(names)) < len(names):
+            form.wrong("data.components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
     else:
         form.wrong("data.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_PARTS} in length.")
     form.check()
@@ -67,12 +69,6 @@ def _check_length(form: Form, path: str, text: Any, least: int, most: int) -> No
         form.wrong(path, "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
 
 
-def _check_names(form: Form, parts: Sequence[Any]) -> None:
-    names = [str(box.get("custom_id")) for part in parts if (box := _input(part))]
-    if len(set(names)) < len(names):
-        form.wrong("data.components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
-
-
 def _input(part: Any) -> Wire | None:
     """The input in a label, or the text input in a row. None: the part has no input."""
     if not isinstance(part, dict):
@@ -94,12 +90,15 @@ def filled(form: Wire, values: Mapping[str, Any]) -> list[Wire]:
     boxes = [box for part in form["components"] if (box := _input(part))]
     for name in values.keys() - {box["custom_id"] for box in boxes}:
         raise invalid_form("values", "COMPONENT_UNKNOWN", f"There is no input {name}.")
-    made = {box["custom_id"]: values.get(box["custom_id"], _untouched(box)) for box in boxes}
+    made: dict[str, Any] = {}
     for box in boxes:
-        if box["type"] == _TEXT_INPUT:
-            _check_value(box, made[box["custom_id"]])
+        name, is_text = box["custom_id"], box["type"] == _TEXT_INPUT
+        shown = box.get("value") or "" if is_text else choices.untouched(box)
+        made[name] = values.get(name, shown)
+        if is_text:
+            _check_value(box, made[name])
         else:
-            choices.check_chosen(box, made[box["custom_id"]], in_form=True)
+            choices.check_chosen(box, made[name], in_form=True)
     return [_answered(part, made) for part in form["components"]]
 
 
@@ -109,10 +108,6 @@ def chosen(form: Wire, components: Sequence[Wire]) -> Iterator[tuple[Wire, list[
         box, values = _input(part), answer.get("component", {}).get("values")
         if box is not None and values is not None:
             yield box, values
-
-
-def _untouched(box: Wire) -> Any:
-    return box.get("value") or "" if box["type"] == _TEXT_INPUT else choices.untouched(box)
 
 
 def _check_value(box: Wire, text: Any) -> None:

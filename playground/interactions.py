@@ -111,13 +111,11 @@ class Interactions:
         if part["type"] in choices.SELECTS - {choices.STRING}:
             channel = self._world.channel(message.channel_id)
             data["resolved"] = interaction_wire.chosen(self._world, channel, user_id, [(part, values)])
-        return self._begin(_COMPONENT, message.channel_id, user_id, data, self._owners(message, user_id), message)
-
-    def _owners(self, message: Message, user_id: int) -> Mapping[str, str]:
-        """The installations that authorize a component: those of the interaction to which its message responds."""
-        answered = message.interaction or {}
-        own: Mapping[str, str] = answered.get("authorizing_integration_owners") or {}
-        return own or commands.owners(self._world, self._world.channel(message.channel_id), user_id)
+        # The installations that authorize a component are those of the interaction to which its message responds.
+        owners = (message.interaction or {}).get("authorizing_integration_owners") or commands.owners(
+            self._world, self._world.channel(message.channel_id), user_id
+        )
+        return self._begin(_COMPONENT, message.channel_id, user_id, data, owners, message)
 
     def submit(self, opener: Interaction, values: Mapping[str, Any]) -> Interaction:
         """The person to whom a form was shown submits it. `values` as in forms.filled."""

@@ -100,7 +100,11 @@ class Page:
             ("POST", "/page/channels/{channel}/autocomplete", self._autocomplete),
             ("POST", "/page/channels/{channel}/components", self._click),
             ("POST", "/page/channels/{channel}/forms", self._submit),
-            ("PUT", "/page/channels/{channel}/scene", self._play),
+            (
+                "PUT",
+                "/page/channels/{channel}/scene",
+                lambda request, given: self._stage.play(place(request, "channel"), field(given, "title", str)),
+            ),
             (
                 "DELETE",
                 "/page/channels/{channel}/scene",
@@ -368,9 +372,6 @@ class Page:
         self._world.channel(place(request, "channel"))
         opener = self._people.interactions.shown_form(identity(given, "interaction_id"), speaker(self._world, given).id)
         return {"id": str(self._people.submit(opener, field(given, "values", dict)).id)}
-
-    def _play(self, request: web.Request, given: Wire) -> Any:
-        self._stage.play(place(request, "channel"), field(given, "title", str))
 
 
 async def _write(socket: web.WebSocketResponse, feed: asyncio.Queue[bytes | None]) -> None:

@@ -138,9 +138,6 @@ class People:
         """Make a channel and its threads age-restricted."""
         self.world.change_channel(self.world.channel(channel_id), nsfw=True)
 
-    def rename_channel(self, channel_id: int, name: str) -> None:
-        self.world.change_channel(self.world.channel(channel_id), name=name)
-
     def delete_channel(self, channel_id: int) -> None:
         """Delete a channel with its threads, a category without its channels, or a thread."""
         self.world.delete_channel(self.world.channel(channel_id))
@@ -288,7 +285,9 @@ class People:
             self.posting.check_writable(channel, author.id)
         reference = None
         if forward is not None:
-            reference, snapshot = Reference(forward.id, forward.channel_id, _FORWARD), self._snapshot_of(forward)
+            reference = Reference(forward.id, forward.channel_id, _FORWARD)
+            whole = wire.message_object(self.world, self.world.message(forward.channel_id, forward.id))
+            snapshot = {name: whole[name] for name in _SNAPSHOT_FIELDS if name in whole}
         elif snapshot is not None:
             reference = Reference(self.world.next_id(), channel.id, _FORWARD)
         elif reply_to is not None:
@@ -308,10 +307,6 @@ class People:
         if type == 0 and not any((draft.content, draft.embeds, draft.attachments, draft.stickers, draft.snapshots)):
             raise errors.empty_message()
         return self.world.post(channel, replace(author, bot=True) if bot or webhook else author, draft)
-
-    def _snapshot_of(self, message: Message) -> Wire:
-        whole = wire.message_object(self.world, self.world.message(message.channel_id, message.id))
-        return {name: whole[name] for name in _SNAPSHOT_FIELDS if name in whole}
 
     def edit(self, message: Message, content: str, *, author_id: int | None = None) -> Message:
         """Change a message's content. `author_id`: who edits, which must be its author; None: not checked."""

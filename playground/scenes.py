@@ -170,7 +170,9 @@ class Stage:
 
     def _say(self, line: Line, speaker_id: int, place: Channel, channel: Channel) -> Channel:
         """Posts the line, and returns its channel or thread."""
-        text, files = AT.sub(self._mention, line.text), _files(line)
+        ids = {one.name: one.id for one in self._world.people} | {BOT: self._world.bot.id}
+        text = AT.sub(lambda at: f"<@{ids[at[1]]}>" if at[1] in ids else at[0], line.text)
+        files = [] if line.file is None else [named_type(File(line.file[0], "", line.file[1].encode()))]
         kind, title = line.goes or ("", "")
         if kind == "post":
             forum = next((one for one in self._world.channels.values() if one.type == FORUM), None)
@@ -201,14 +203,6 @@ class Stage:
         while awaits is Await.ANSWER and last is not _newest(channel):
             last = _newest(channel)
             await asyncio.sleep(SETTLED_SECONDS)
-
-    def _mention(self, at: re.Match[str]) -> str:
-        ids = {one.name: one.id for one in self._world.people} | {BOT: self._world.bot.id}
-        return f"<@{ids[at[1]]}>" if at[1] in ids else at[0]
-
-
-def _files(line: Line) -> list[File]:
-    return [] if line.file is None else [named_type(File(line.file[0], "", line.file[1].encode()))]
 
 
 def _newest(channel: Channel) -> Message | None:
