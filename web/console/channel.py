@@ -100,7 +100,8 @@ class _Reading:
         own = [m for m in conversation.messages if m.is_bot] if conversation else []
         self._answered = {m.reply_to_id for m in own}
         self._unfinished = {q.message.message_id for q in shown.turns.pending.of(channel_id).questions}
-        self._names = {**(conversation.names if conversation else {}), **{m.author_id: m.author for m in own}}
+        names = {**(conversation.names if conversation else {}), **{m.author_id: m.author for m in own}}
+        self._names = {who: name for who, name in names.items() if who not in shown.opted_out}
         # Opted-out people whom it answered: later answers may quote them.
         self._unread = frozenset(who for m in own for who in m.addressees if who in shown.opted_out)
 
@@ -140,11 +141,7 @@ class _Reading:
 
     def _named(self, text: str) -> str:
         """The text with mentions replaced by names."""
-        return MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", text)
-
-    def _name(self, user_id: int) -> str:
-        """The name of somebody who spoke here."""
-        return SOMEBODY if user_id in self._shown.opted_out else self._names.get(user_id, SOMEBODY)
+        return MENTION.sub(lambda found: f"@{self._names.get(int(found[1]), SOMEBODY)}", text)
 
     def _state(
         self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None, turn: TurnEnded | None

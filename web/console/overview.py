@@ -64,8 +64,13 @@ def _charts(bot: Shown) -> list[Chart]:
     days = [(f"{day:%a}", tally) for day, tally in bot.counts.days(WEEK)]
     used = dict(bot.limits.ledger.amounts(WEEK))
     amounts = [(f"{day:%a}", used.get(day, Used())) for day, _ in bot.counts.days(WEEK)]
+    silent, answering = Counter[Reason](), Counter[Reason]()
+    for _, tally in days:
+        silent.update(tally.silences)
+        answering.update(tally.answering)
     return [
-        *_reasons(tally for _, tally in days),
+        Chart("silent", "Why it kept silent", _ranked(silent, {r: r.silent for r in silent}), is_list=True),
+        Chart("answering", "Why it answered", _ranked(answering, {r: r.answered for r in answering}), is_list=True),
         Chart("hours", "Answers by hour", _numbers(hours), "The last 24 hours, UTC."),
         Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
         Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
@@ -93,6 +98,8 @@ def _facts(bot: Shown) -> list[tuple[str, str]]:
 
 def _today(bot: Shown) -> list[tuple[str, str]]:
     today, [(_, used)] = bot.counts.today(), bot.limits.ledger.amounts(1)
+    by_all = bot.limits.by_all(bot.clock())  # all other figures are this process's own
+    of_all = by_all and [("Tokens, all processes", number(by_all.tokens)), ("Cost, all processes", cost(Used(*by_all)))]
     return [
         ("Answers", number(today.answered)),
         ("Silences", number(sum(today.silences.values()))),
@@ -104,16 +111,8 @@ def _today(bot: Shown) -> list[tuple[str, str]]:
         ("Whole answer, 95th percentile", span(today.whole(MOST))),
         ("Tokens", number(used.tokens)),
         ("Cost", cost(used)),
-        *_by_all(bot),
+        *(of_all or ()),
     ]
-
-
-def _by_all(bot: Shown) -> list[tuple[str, str]]:
-    """The use of all processes together, if there are several; all other figures are this process's own."""
-    used = bot.limits.by_all(bot.clock())
-    if used is None:
-        return []
-    return [("Tokens, all processes", number(used.tokens)), ("Cost, all processes", cost(Used(*used)))]
 
 
 def _numbers(values: Iterable[tuple[str, int]]) -> list[tuple[str, float, str]]:
@@ -123,17 +122,6 @@ def _numbers(values: Iterable[tuple[str, int]]) -> list[tuple[str, float, str]]:
 def _spans(days: Iterable[tuple[str, Tally]], part_of: float) -> list[tuple[str, float, str]]:
     times = [(day, tally.first_text(part_of)) for day, tally in days]
     return [(day, seconds or 0.0, span(seconds)) for day, seconds in times]
-
-
-def _reasons(days: Iterable[Tally]) -> list[Chart]:
-    silent, answering = Counter[Reason](), Counter[Reason]()
-    for tally in days:
-        silent.update(tally.silences)
-        answering.update(tally.answering)
-    return [
-        Chart("silent", "Why it kept silent", _ranked(silent, {r: r.silent for r in silent}), is_list=True),
-        Chart("answering", "Why it answered", _ranked(answering, {r: r.answered for r in answering}), is_list=True),
-    ]
 
 
 def _ranked(counts: Counter[Reason], words: Mapping[Reason, str]) -> list[tuple[str, float, str]]:

@@ -60,16 +60,14 @@ def guild_rows(shown: Shown, first: int, count: int) -> tuple[list[GuildRow], in
     """One page of the servers by name, and the number of all."""
     guilds = sorted(shown.servers.guilds().items(), key=lambda item: (item[1].casefold(), item[0]))
     shown.limits.has_budget(shown.clock())  # starts a new day in the ledger if one has begun
-    rows = [_guild_row(shown, guild_id, name) for guild_id, name in guilds[first : first + count]]
+    rows = []
+    for guild_id, name in guilds[first : first + count]:
+        places = [place for place in shown.servers.places(guild_id) if place.level is not Level.CATEGORY]
+        live = sum(shown.conversations.get(place.place_id) is not None for place in places)
+        today = total(shown.limits.ledger.today.guilds.get(guild_id, {}).values())
+        tally, is_paused = shown.counts.today(guild_id), shown.guild_settings.is_paused(guild_id)
+        rows.append(GuildRow(guild_id, name, len(places), live, today, tally, is_paused))
     return rows, len(guilds)
-
-
-def _guild_row(shown: Shown, guild_id: int, name: str) -> GuildRow:
-    places = [place for place in shown.servers.places(guild_id) if place.level is not Level.CATEGORY]
-    live = sum(shown.conversations.get(place.place_id) is not None for place in places)
-    today = total(shown.limits.ledger.today.guilds.get(guild_id, {}).values())
-    is_paused = shown.guild_settings.is_paused(guild_id)
-    return GuildRow(guild_id, name, len(places), live, today, shown.counts.today(guild_id), is_paused)
 
 
 def is_live(shown: Shown, place: SeenPlace) -> bool:
