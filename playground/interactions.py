@@ -103,7 +103,10 @@ class Interactions:
 
     def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
         """A person uses a component. ApiError if it does not exist, is disabled, or lacks such an option."""
-        part = _component(message, custom_id)
+        parts = (part for row in message.components for part in row["components"])
+        part = next((one for one in parts if one.get("custom_id") == custom_id and not one.get("disabled")), None)
+        if part is None:
+            raise invalid_form("custom_id", "COMPONENT_UNKNOWN", "That component is not there, or is disabled.")
         data: Wire = {"custom_id": custom_id, "component_type": part["type"]}
         if part["type"] in choices.SELECTS:
             choices.check_chosen(part, values)
@@ -322,12 +325,3 @@ class Interactions:
             }
             resource["message"] = wire.message_object(self._world, original)
         return {"interaction": interaction, "resource": resource}
-
-
-def _component(message: Message, custom_id: str) -> Wire:
-    for row in message.components:
-        for part in row["components"]:
-            if part.get("custom_id") == custom_id and not part.get("disabled"):
-                found: Wire = part
-                return found
-    raise invalid_form("custom_id", "COMPONENT_UNKNOWN", "That component is not there, or is disabled.")

@@ -65,21 +65,18 @@ class Posting:
         """ApiError if a user may not send messages there. Sending unarchives a thread, unless it is locked."""
         if channel.type in (*THREADS_ONLY, CATEGORY):
             raise errors.not_a_text_channel()
-        self._check_reachable(channel, user_id)
+        # A direct message may be undeliverable.
+        if channel.recipient_id in self._world.blocking:
+            raise errors.blocked()
+        shared = self._world.bot_shares(channel) or channel.recipient_id in self._world.installed
+        if channel.recipient_id is not None and user_id == self._world.bot.id and not shared:
+            raise errors.no_mutual_guild()
         sending = "send_messages" if channel.thread is None else "send_messages_in_threads"
         if not self._world.may(channel, user_id, sending):
             raise errors.missing_permissions()
         thread = channel.thread
         if thread is not None and thread.locked and not self._world.may(channel, user_id, "manage_threads"):
             raise errors.thread_archived() if thread.archived else errors.thread_locked()
-
-    def _check_reachable(self, channel: Channel, user_id: int) -> None:
-        """ApiError if a direct message cannot be delivered."""
-        if channel.recipient_id in self._world.blocking:
-            raise errors.blocked()
-        shared = self._world.bot_shares(channel) or channel.recipient_id in self._world.installed
-        if channel.recipient_id is not None and user_id == self._world.bot.id and not shared:
-            raise errors.no_mutual_guild()
 
     def changeable(self, channel_id: int, *needed: str) -> Channel:
         """A channel as `visible`. ApiError 50083: an archived thread, in which messages can only be deleted."""
