@@ -1,5 +1,6 @@
 """The errors of the playground's API, with Discord's status, code and body (Discord: opcodes and status codes)."""
 
+from functools import partial
 from typing import Any
 
 
@@ -19,44 +20,41 @@ class ApiError(Exception):
         return wire | {"errors": self.errors} if self.errors else wire
 
 
-def unauthorized() -> ApiError:
-    return ApiError(401, 0, "401: Unauthorized")
-
-
-def unknown_channel() -> ApiError:
-    return ApiError(404, 10003, "Unknown Channel")
-
-
-def unknown_member() -> ApiError:
-    return ApiError(404, 10007, "Unknown Member")
-
-
-def unknown_message() -> ApiError:
-    return ApiError(404, 10008, "Unknown Message")
-
-
-def unknown_role() -> ApiError:
-    return ApiError(404, 10011, "Unknown Role")
-
-
-def unknown_user() -> ApiError:
-    return ApiError(404, 10013, "Unknown User")
-
-
-def unknown_emoji() -> ApiError:
-    return ApiError(400, 10014, "Unknown Emoji")
-
-
-def unknown_webhook() -> ApiError:
-    return ApiError(404, 10015, "Unknown Webhook")
-
-
-def unknown_interaction() -> ApiError:
-    return ApiError(404, 10062, "Unknown interaction")
-
-
-def unknown_command() -> ApiError:
-    return ApiError(404, 10063, "Unknown application command")
+# Called where the error is raised, as each has to be a new one.
+unauthorized = partial(ApiError, 401, 0, "401: Unauthorized")
+unknown_channel = partial(ApiError, 404, 10003, "Unknown Channel")
+unknown_member = partial(ApiError, 404, 10007, "Unknown Member")
+unknown_message = partial(ApiError, 404, 10008, "Unknown Message")
+unknown_role = partial(ApiError, 404, 10011, "Unknown Role")
+unknown_user = partial(ApiError, 404, 10013, "Unknown User")
+unknown_emoji = partial(ApiError, 400, 10014, "Unknown Emoji")
+unknown_webhook = partial(ApiError, 404, 10015, "Unknown Webhook")
+unknown_interaction = partial(ApiError, 404, 10062, "Unknown interaction")
+unknown_command = partial(ApiError, 404, 10063, "Unknown application command")
+too_large = partial(ApiError, 413, 40005, "Request entity too large")
+tag_required = partial(ApiError, 400, 40067, "A tag is required to create a forum post in this channel")
+too_many_follow_ups = partial(ApiError, 400, 40094, "Reached the maximum number of follow up messages")
+already_acknowledged = partial(ApiError, 400, 40060, "Interaction has already been acknowledged.")
+missing_access = partial(ApiError, 403, 50001, "Missing Access")
+not_in_direct_messages = partial(ApiError, 400, 50003, "Cannot execute action on a DM channel")
+not_your_message = partial(ApiError, 403, 50005, "Cannot edit a message authored by another user")
+empty_message = partial(ApiError, 400, 50006, "Cannot send an empty message")
+blocked = partial(ApiError, 403, 50007, "Cannot send messages to this user")
+no_mutual_guild = partial(ApiError, 403, 50278, "Cannot send messages to this user due to having no mutual guilds")
+not_a_text_channel = partial(ApiError, 400, 50008, "Cannot send messages in a non-text channel")
+missing_permissions = partial(ApiError, 403, 50013, "Missing Permissions")
+system_message = partial(ApiError, 403, 50021, "Cannot execute action on a system message")
+wrong_channel_type = partial(ApiError, 400, 50024, "Cannot execute action on this channel type")
+invalid_webhook_token = partial(ApiError, 401, 50027, "Invalid Webhook Token")
+invalid_role = partial(ApiError, 400, 50028, "Invalid Role")
+wrong_message_type = partial(ApiError, 400, 50068, "Invalid message type")
+thread_archived = partial(ApiError, 400, 50083, "Thread is archived")
+invalid_json = partial(ApiError, 400, 50109, "The request body contains invalid JSON.")
+reply_needs_history = partial(ApiError, 400, 160002, "You cannot reply without permission to read message history")
+thread_exists = partial(ApiError, 400, 160004, "A thread has already been created for this message")
+thread_locked = partial(ApiError, 400, 160005, "Thread is locked")
+too_many_threads = partial(ApiError, 400, 160006, "Maximum number of active threads reached")
+poll_stands = partial(ApiError, 400, 520003, "Cannot edit a poll message")
 
 
 def too_many_pins(most: int) -> ApiError:
@@ -65,102 +63,6 @@ def too_many_pins(most: int) -> ApiError:
 
 def too_many_files(most: int) -> ApiError:
     return ApiError(400, 30015, f"Maximum number of attachments in a message reached ({most})")
-
-
-def too_large() -> ApiError:
-    return ApiError(413, 40005, "Request entity too large")
-
-
-def tag_required() -> ApiError:
-    return ApiError(400, 40067, "A tag is required to create a forum post in this channel")
-
-
-def too_many_follow_ups() -> ApiError:
-    return ApiError(400, 40094, "Reached the maximum number of follow up messages")
-
-
-def already_acknowledged() -> ApiError:
-    return ApiError(400, 40060, "Interaction has already been acknowledged.")
-
-
-def missing_access() -> ApiError:
-    return ApiError(403, 50001, "Missing Access")
-
-
-def not_in_direct_messages() -> ApiError:
-    return ApiError(400, 50003, "Cannot execute action on a DM channel")
-
-
-def not_your_message() -> ApiError:
-    return ApiError(403, 50005, "Cannot edit a message authored by another user")
-
-
-def empty_message() -> ApiError:
-    return ApiError(400, 50006, "Cannot send an empty message")
-
-
-def blocked() -> ApiError:
-    return ApiError(403, 50007, "Cannot send messages to this user")
-
-
-def no_mutual_guild() -> ApiError:
-    return ApiError(403, 50278, "Cannot send messages to this user due to having no mutual guilds")
-
-
-def not_a_text_channel() -> ApiError:
-    return ApiError(400, 50008, "Cannot send messages in a non-text channel")
-
-
-def missing_permissions() -> ApiError:
-    return ApiError(403, 50013, "Missing Permissions")
-
-
-def system_message() -> ApiError:
-    return ApiError(403, 50021, "Cannot execute action on a system message")
-
-
-def wrong_channel_type() -> ApiError:
-    return ApiError(400, 50024, "Cannot execute action on this channel type")
-
-
-def invalid_webhook_token() -> ApiError:
-    return ApiError(401, 50027, "Invalid Webhook Token")
-
-
-def invalid_role() -> ApiError:
-    return ApiError(400, 50028, "Invalid Role")
-
-
-def wrong_message_type() -> ApiError:
-    return ApiError(400, 50068, "Invalid message type")
-
-
-def thread_archived() -> ApiError:
-    return ApiError(400, 50083, "Thread is archived")
-
-
-def invalid_json() -> ApiError:
-    return ApiError(400, 50109, "The request body contains invalid JSON.")
-
-
-def reply_needs_history() -> ApiError:
-    return ApiError(400, 160002, "You cannot reply without permission to read message history")
-
-
-def thread_exists() -> ApiError:
-    return ApiError(400, 160004, "A thread has already been created for this message")
-
-
-def thread_locked() -> ApiError:
-    return ApiError(400, 160005, "Thread is locked")
-
-
-def too_many_threads() -> ApiError:
-    return ApiError(400, 160006, "Maximum number of active threads reached")
-
-
-def poll_stands() -> ApiError:
-    return ApiError(400, 520003, "Cannot edit a poll message")
 
 
 class Form:
