@@ -64,8 +64,8 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """what: None: unreadable, such as a later version's. user_id: who asked. at: the id of their interaction; both 0
-    where no person asked.
+    """A privacy request. what: None: unreadable, such as a later version's. user_id: who asked. at: the id of their
+    interaction; both 0 where no person asked.
     """
 
     id: Id

@@ -119,8 +119,8 @@ async def break_off(activity: Activity, interaction: discord.Interaction, error:
 
 
 def or_none(suggest: Callable[..., Awaitable[Choices]]) -> Callable[..., Coroutine[Any, Any, Choices]]:
-    """For what is suggested while somebody types: where it breaks, as a command would, nothing is suggested. The
-    library would log that, no more."""
+    """Decorates an autocomplete: after an error it suggests nothing, and the error is handled as one of a command is.
+    discord.py would only log it."""
 
     @wraps(suggest)
     async def suggest_or_none(*arguments: Any) -> Choices:

@@ -48,7 +48,7 @@ class ClickEdge:
         self._snapshots = snapshots
 
     def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
-        """Why a click cannot be accepted now, in a sentence."""
+        """The reason a click cannot be accepted now, as a sentence; None: it can."""
         return self._admission.refuses_click(self._incoming(interaction, ""), costs_tokens=costs_tokens)
 
     def place(self, interaction: discord.Interaction) -> Place:
@@ -56,7 +56,7 @@ class ClickEdge:
         return self._incoming(interaction, "").place
 
     def not_allowed(self, interaction: discord.Interaction) -> str | None:
-        """Why the place's settings exclude the user from answers, in a sentence."""
+        """A sentence on why the place's settings exclude the user from answers; None: they do not."""
         clicked = self._incoming(interaction, "")
         refused = clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids)
         return refused_line(refused) if refused else None

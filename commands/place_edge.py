@@ -76,7 +76,10 @@ class PlaceEdge:
         return [target for target in found if target and _may_set(interaction, target.level)]
 
     def refusal(self, interaction: discord.Interaction, level: Level, target: Target | None = None) -> str | None:
-        """Why its user cannot change settings of that level now, in a sentence. target: that of the clicked card."""
+        """The reason its user cannot change settings of that level now, as a sentence; None: they can.
+
+        target: that of the clicked card.
+        """
         if not _may_set(interaction, level):
             return NOT_THE_SERVERS if level in (Level.GUILD, Level.CATEGORY) else NOT_THE_CHANNELS
         here = self.target(interaction, level)

@@ -50,7 +50,7 @@ class Privacy(Protocol):
         """Forgets what anybody said in one channel."""
 
     async def opt_out(self, user_id: int, at: int) -> bool:
-        """Also forgets the person."""
+        """Opts a person out, and forgets them."""
 
     async def opt_in(self, user_id: int) -> bool: ...
 

@@ -75,7 +75,7 @@ class ThreadClicks:
             log.warning("thread_member_not_added", channel=channel_id, detail=str(error))
 
     def _refusal(self, interaction: discord.Interaction, conversation: ChannelConversation) -> str | None:
-        """Why the conversation cannot move now, in a sentence."""
+        """The reason the conversation cannot move now, as a sentence; None: it can."""
         channel_id = conversation.channel_id
         if interaction.user.id not in conversation.participants:
             return NOT_YOURS

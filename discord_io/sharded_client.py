@@ -98,8 +98,8 @@ discord.shard.DiscordWebSocket = WebSocket  # type: ignore[misc]  # the class wi
 
 
 class Limit(discord.http.Ratelimit):
-    """Is let go once it says nothing any more. The library keeps each for 300 s, and a channel in which the bot speaks
-    has three of a kilobyte."""
+    """A rate limit that is dropped once it has expired. discord.py keeps each for 300 s, and a channel in which the bot
+    speaks has three of a kilobyte."""
 
     __slots__ = ()
 

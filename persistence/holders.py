@@ -58,7 +58,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """What is to be forgotten in some channels.
+    """A request to forget messages in some channels.
 
     message_ids: the messages that were deleted; None: all messages up to the id `through`. author_id: only this
     person's; None: everybody's. guild_id: the guild of the channels, if the bot has left it. is_gone: the channels were
@@ -249,7 +249,7 @@ class PromptHolder(Holder):
 
 
 class MiniAppHolder(Holder):
-    """What mini-apps keep."""
+    """The state of mini-apps."""
 
     def __init__(self, miniapps: MiniAppRouter, snapshots: Snapshots) -> None:
         self._miniapps = miniapps

@@ -382,7 +382,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def _removing(self, before: float = float("inf")) -> AsyncIterator[None]:
-        """Also deletes damaged data that was set aside, and drops search indexes."""
+        """Wraps a deletion: also deletes damaged data that was set aside, and drops search indexes."""
         self.search.drop()
         try:
             yield

@@ -1,4 +1,4 @@
-"""What people ask to be forgotten, or edit, while questions are still to be answered."""
+"""Applies edits, and requests to forget, to questions that are still to be answered."""
 
 from __future__ import annotations
 

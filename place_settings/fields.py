@@ -65,7 +65,7 @@ GUILD_ONLY = frozenset({Level.GUILD})
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What describes a setting besides its type.
+    """Describes a setting, in addition to its type.
 
     label: its name for people, at most 45 characters; meaning: at most 100, both Discord's limits. use: the valid
     values, as the end of the sentence "use ..."; group: the heading under which it is shown.

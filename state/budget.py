@@ -36,7 +36,7 @@ class Unstored:
 
 
 class UnreachableError(Exception):
-    """What other processes have used and reserved cannot be found out."""
+    """Raised when the usage and reservations of other processes cannot be found out."""
 
 
 class Shared(Protocol):
@@ -100,7 +100,7 @@ class Budget:
         return self._limits.tells_managers(reached, payer, self._clock())
 
     def call(self, payer: Payer, tokens: int, output: int, models: Sequence[str], purpose: Purpose) -> Reserved:
-        """What to reserve for a call that one of these models answers; output: the tokens that the model may write."""
+        """Returns what to reserve for a call that one of these models answers. output: the tokens that it may write."""
         micros, is_sound = 0, purpose is Purpose.TRANSCRIPTION
         if self._limits.in_money(payer):
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
@@ -161,7 +161,7 @@ class Budget:
 
 
 class Purse:
-    """What calls beside the answer's own draw on."""
+    """The budget that calls beside the answer's own draw on."""
 
     def __init__(self, budget: Budget, purpose: Purpose) -> None:
         self._budget = budget
@@ -190,7 +190,7 @@ class Purse:
 
 
 class Allowance:
-    """What one turn may use: reserved before each call of its model, counted after it."""
+    """The tokens that one turn may use: reserved before each call of its model, counted after it."""
 
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget

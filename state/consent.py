@@ -58,7 +58,7 @@ class Forgotten:
 
 
 class Consent:
-    """What may be read and kept of a message, by who opted out and what was forgotten."""
+    """Decides what may be read and kept of a message, by who opted out and what was forgotten."""
 
     def __init__(self, opted_out: OptOut, forgotten: Forgotten) -> None:
         self._opted_out = opted_out

@@ -34,7 +34,7 @@ class Declines:
         return Declines(self.in_a_row + 1, dict(newest))
 
     def answered(self) -> Declines:
-        """Once the bot has spoken."""
+        """Returns the declines after the bot has spoken."""
         return replace(self, in_a_row=0) if 0 < self.in_a_row < IN_A_ROW else self
 
     def called(self, author_id: int) -> Declines:

@@ -53,7 +53,7 @@ class Figures(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What was used on a day. unpriced: tokens of calls whose price is unknown."""
+    """The usage of a day. unpriced: tokens of calls whose price is unknown."""
 
     tokens: int = 0
     micros: int = 0
@@ -91,7 +91,7 @@ class StoredDay:
 
 @dataclass(slots=True)
 class Day:
-    """What was used on one day. guilds: by guild (0: direct messages), then by model and purpose. channels: by guild,
+    """The usage of one day. guilds: by guild (0: direct messages), then by model and purpose. channels: by guild,
     then by channel. people: by user id. charged: by the account that budgets limit. unpriced: tokens of calls whose
     price is unknown, of all guilds together.
     """
@@ -160,7 +160,7 @@ STORED_DAYS = TypeAdapter(dict[date, StoredDay])
 
 
 class Ledger:
-    """What was used on each day. opted_out: people of whom no figures are kept."""
+    """The usage of each day. opted_out: people of whom no figures are kept."""
 
     def __init__(self, opted_out: OptOut | None = None) -> None:
         self._opted_out = OptOut() if opted_out is None else opted_out
@@ -172,7 +172,7 @@ class Ledger:
         self.has_turned = False  # a day has ended since the days before today were stored
 
     def used(self, account: Account, period: Period) -> Amount:
-        """What is charged to an account in the current period."""
+        """The amount charged to an account in the current period."""
         return Amount(self.charged(account, period, in_money=False), self.charged(account, period, in_money=True))
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
@@ -193,7 +193,7 @@ class Ledger:
         return ()
 
     def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
-        """What is charged to each account today, and in this month."""
+        """The amounts charged to each account today, and in this month."""
         return {**self.today.charged}, {
             account: self.used(account, Period.MONTH) for account in self._month.keys() | self.today.charged.keys()
         }
@@ -274,7 +274,7 @@ class Ledger:
             yield each, (self.today if not back else self._days.get(each, Day()))
 
     def amounts(self, count: int) -> Iterator[tuple[date, Used]]:
-        """What was used in all on each of the last days, today last; the sums of days before today are cached."""
+        """The total usage of each of the last days, today last; the sums of days before today are cached."""
         for day, kept in self.days(count):
             if day == self.day:
                 yield day, Used(*self.used((Scope.TOTAL, 0), Period.DAY), kept.unpriced)

@@ -83,10 +83,10 @@ class OwnBudgets(Protocol):
 
 
 class Totals(Protocol):
-    """What is charged to accounts, by this process' ledger or by all processes; and whom others answered lately."""
+    """The charges to accounts, by this process' ledger or by all processes; and whom others answered lately."""
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
-        """What is charged to an account in the current period: micro-dollars or tokens."""
+        """The amount charged to an account in the current period: micro-dollars or tokens."""
 
     async def known(self) -> None:
         """Waits until the charges to the accounts that were just asked for are known."""
@@ -273,7 +273,7 @@ class Limits:
         return self.standing(now, payer)
 
     def by_all(self, now: datetime, account: Account = (Scope.TOTAL, 0), period: Period = Period.DAY) -> Amount | None:
-        """What all processes have charged to an account in this day or month; None: no others share the budgets."""
+        """All processes' charges to an account in this day or month; None: no others share the budgets."""
         self.begin_day(now)
         if self._totals is self.ledger:
             return None

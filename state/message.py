@@ -95,18 +95,18 @@ class _Found:
 class MessageRecord(_Found):
     """One message in a channel, free of any Discord type.
 
-    content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
-    embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
-    the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
-    words the model had been told, which it may quote, and of others' whose words those of the bot may have that they
-    quote, from before the conversation, or that stand on the button; unasked: an offer, which nobody had asked for.
-    is_bot: the bot itself said it; is_other_bot: another bot or a webhook did. is_direct: a person said it to the bot
-    in a direct message.
-    tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
-    empty where it does not. is_label: a click, whose words are not its author's but those of the button or option;
-    is_form: what its author wrote into a form. Neither stands in the channel.
-    timestamp: aware. images: the addresses of its pictures; files: what else is attached; reply_files: all that is
-    attached to the message that it replies to.
+    content: as posted, with mentions in their raw form `<@id>`. readable: the text that the model is shown instead,
+    with names resolved, and embeds and attachments in words; empty: the content. timestamp: aware.
+    is_bot: this bot posted it; is_other_bot: another bot or a webhook. is_direct: a person's direct message to the bot.
+    mentioned: the users that it mentions by Discord; None: those in the content. calls_bot: the name by which it calls
+    the bot; empty: none. tells_off: it ended an answer of the bot's, and tells the bot to keep out.
+    addressees: of a message of the bot's, the people whom it answers. unasked: an offer that nobody had asked for.
+    drew_on: the people whose words it may contain: of a message of the bot's, all those whose words the model was told;
+    of others, those in a message of the bot's from before the conversation that it quotes, or on a clicked button.
+    is_label: a click, whose words are not its author's but those of the button or option; is_form: the text that its
+    author entered in a form. Neither stands in the channel.
+    images: the addresses of its pictures; files: its other attachments; reply_files: all attachments of the message
+    that it replies to.
     """
 
     author: str
@@ -142,7 +142,7 @@ class MessageRecord(_Found):
 
     @property
     def own_words(self) -> tuple[str, frozenset[str]]:
-        """What its author wrote and attached: a person's without what Discord adds to links, a bot's with its
+        """The text and the attachments of its author: a person's without what Discord adds to links, a bot's with its
         embeds."""
         return self.text if self.is_other_bot else self.content, self.attached
 
@@ -153,7 +153,7 @@ class MessageRecord(_Found):
 
     @property
     def ids_in_text(self) -> frozenset[int]:
-        """Those in its content."""
+        """The ids of the users mentioned in its content."""
         return frozenset(map(int, MENTION.findall(self.content))) if "<@" in self.content else NOBODY
 
     def _find_addressed(self) -> frozenset[int]:
@@ -169,7 +169,7 @@ class MessageRecord(_Found):
 
     @property
     def calls(self) -> frozenset[str]:
-        """What may be a name that it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
+        """The parts that may be names it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
         return _calls_in(self.content)
 
     def forget_wording(self, *, whole: bool = True) -> None:
@@ -191,12 +191,12 @@ class MessageRecord(_Found):
 
     @property
     def quoted_from(self) -> frozenset[int]:
-        """Whose words it may have by what it quotes of the bot's, of a person's message."""
+        """The people whose words a person's message may contain because it quotes the bot."""
         return NOBODY if self.is_bot or self.is_label else self.drew_on
 
     @property
     def text(self) -> str:
-        """What a reader of the channel sees."""
+        """The text as a reader of the channel sees it."""
         return self.readable or self.content
 
     @property

@@ -39,7 +39,7 @@ class OptOut:
 
 
 def redacted(record: MessageRecord) -> MessageRecord:
-    """What may be kept of a message by somebody who opted out: its place, its ids and whom it addresses."""
+    """The part of a message by somebody who opted out that may be kept: its place, its ids and whom it addresses."""
     return without_quote(
         replace(record, author=SOMEBODY, content="", mentioned=record.mentions, readable=UNREAD, images=(), files=())
     )

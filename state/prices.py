@@ -1,4 +1,4 @@
-"""What models cost: by the owner's table (PRICES), else by genai-prices, which pydantic-ai depends on.
+"""Prices of models: by the owner's table (PRICES), else by genai-prices, which pydantic-ai depends on.
 
 Makes no requests: the prices are those that the installed genai-prices package contains.
 """
@@ -114,7 +114,7 @@ def load_prices(source: Path | str, _environ: Mapping[str, str]) -> tuple[tuple[
 
 
 def _name(model: str) -> str:
-    """As calls name it: whichever of OpenAI's protocols is spoken, the provider is one."""
+    """The model's name as calls have it: the provider is the same with each of OpenAI's protocols."""
     provider, colon, name = model.partition(":")
     return f"openai:{name}" if colon and provider in ("openai-chat", "openai-responses") else model
 

@@ -295,7 +295,8 @@ class EarlierDocuments:
 
 
 def _numbers(names: Iterable[bytes]) -> list[int]:
-    """What rows and channels are called; what others called otherwise would be the same row once more."""
+    """Parses the names of rows or channels. Skips other forms of a number, such as "007", which this program never
+    writes: that would be row 7 once more."""
     return [int(name) for name in names if NUMBER.fullmatch(name)]
 
 

@@ -39,7 +39,7 @@ class KeyPlace(Protocol):
     """The place of the key that the bot made."""
 
     def __str__(self) -> str:
-        """For the owner."""
+        """The place, in words for the owner."""
 
     def read(self) -> str:
         """The key; empty where there is none."""

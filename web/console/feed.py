@@ -1,4 +1,4 @@
-"""How the last turns ended, by the messages that they answered. No text and no name is kept."""
+"""The endings of the last turns, by the messages that they answered. No text and no name is kept."""
 
 from __future__ import annotations
 
