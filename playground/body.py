@@ -123,8 +123,7 @@ def _content(form: Form, value: Any) -> str:
         form.wrong("content", "STRING_TYPE_CONVERT", "Could not convert to string.")
         return ""
     content = str(value).strip()
-    if len(content) > MAX_CONTENT:
-        form.wrong("content", "BASE_TYPE_MAX_LENGTH", f"Must be {MAX_CONTENT} or fewer in length.")
+    form.at_most("content", content, MAX_CONTENT)
     return content
 
 
@@ -133,8 +132,8 @@ def _nonce(form: Form, value: Any) -> str | int | None:
         return value
     if not isinstance(value, str):
         form.wrong("nonce", "STRING_TYPE_CONVERT", "Could not convert to string.")
-    elif len(value) > _MAX_NONCE:
-        form.wrong("nonce", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_NONCE} or fewer in length.")
+    else:
+        form.at_most("nonce", value, _MAX_NONCE)
     return str(value)
 
 
@@ -144,8 +143,7 @@ def _listed(form: Form, path: str, value: Any, most: int) -> list[Any]:
     if not isinstance(value, list):
         form.wrong(path, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
         return []
-    if len(value) > most:
-        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
+    form.at_most(path, value, most, list)
     return value
 
 
@@ -175,15 +173,11 @@ def _embed_size(embed: Wire) -> int:
 
 def _check_embed(form: Form, path: str, embed: Wire) -> None:
     for name, most in _EMBED_TEXTS.items():
-        if len(str(embed.get(name) or "")) > most:
-            form.wrong(f"{path}.{name}", "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
+        form.at_most(f"{path}.{name}", str(embed.get(name) or ""), most)
     for number, field in enumerate(_listed(form, f"{path}.fields", embed.get("fields"), 25)):
         for name, most in (("name", 256), ("value", 1_024)):
             text = field.get(name) if isinstance(field, dict) else None
-            if not isinstance(text, str) or not 0 < len(text) <= most:
-                form.wrong(
-                    f"{path}.fields.{number}.{name}", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {most} in length."
-                )
+            form.between(f"{path}.fields.{number}.{name}", text, 1, most)
 
 
 def _attachments(form: Form, value: Any, files: tuple[File, ...]) -> tuple[frozenset[int], tuple[File, ...]]:
@@ -198,9 +192,7 @@ def _attachments(form: Form, value: Any, files: tuple[File, ...]) -> tuple[froze
         else:
             filename = str(entry.get("filename") or files[given].filename)
             description = entry.get("description") or None
-            if len(str(description or "")) > _MAX_DESCRIPTION:
-                text = f"Must be {_MAX_DESCRIPTION} or fewer in length."
-                form.wrong(f"attachments.{number}.description", "BASE_TYPE_MAX_LENGTH", text)
+            form.at_most(f"attachments.{number}.description", str(description or ""), _MAX_DESCRIPTION)
             named[given] = named_type(replace(files[given], filename=filename, description=description))
     return frozenset(kept), tuple(named)
 

@@ -26,7 +26,7 @@ def check(form: Form, path: str, part: Wire, *, in_form: bool = False) -> None:
     kind = part["type"]
     if kind == CHECKBOX:
         return
-    at_most(form, f"{path}.placeholder", part.get("placeholder"), _MAX_PLACEHOLDER)
+    form.at_most(f"{path}.placeholder", part.get("placeholder"), _MAX_PLACEHOLDER)
     if in_form and part.get("disabled"):
         form.wrong(f"{path}.disabled", "COMPONENT_INVALID_IN_MODAL", "A select menu in a modal cannot be disabled")
     if kind != RADIO:
@@ -61,13 +61,13 @@ def _check_counts(form: Form, path: str, part: Wire) -> None:
 
 
 def _check_options(form: Form, path: str, part: Wire) -> None:
-    options, kind = part.get("options"), part["type"]
+    options: Any = part.get("options")
+    kind = part["type"]
     least, most = _LEAST_OPTIONS.get(kind, 1), _MOST_OPTIONS[kind]
     wanted = part.get("max_values")
     if isinstance(wanted, int):  # Discord: a menu with max_values 5 needs 5 options or more
         least = max(least, min(wanted, most))
-    if not isinstance(options, list) or not least <= len(options) <= most:
-        form.wrong(f"{path}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
+    if not form.between(f"{path}.options", options, least, most, list):
         return
     for number, option in enumerate(options):
         _check_option(form, f"{path}.options.{number}", option)
@@ -85,8 +85,8 @@ def _check_option(form: Form, path: str, option: Any) -> None:
     for name in ("label", "value"):
         if not option.get(name):
             form.wrong(f"{path}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
-        at_most(form, f"{path}.{name}", option.get(name), _MAX_OPTION)
-    at_most(form, f"{path}.description", option.get("description"), _MAX_OPTION)
+        form.at_most(f"{path}.{name}", option.get(name), _MAX_OPTION)
+    form.at_most(f"{path}.description", option.get("description"), _MAX_OPTION)
 
 
 def _check_default_count(form: Form, path: str, part: Wire, chosen: int) -> None:
@@ -128,11 +128,6 @@ def told(part: Any) -> Any:
     if "component" in part:
         told_part["component"] = told(part["component"])
     return told_part
-
-
-def at_most(form: Form, path: str, text: Any, most: int) -> None:
-    if text is not None and (not isinstance(text, str) or len(text) > most):
-        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
 
 
 # What a person chooses

@@ -54,7 +54,7 @@ def _kind(part: Any) -> int:
 
 
 def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:
-    choices.at_most(form, f"{path}.label", button.get("label"), _MAX_LABEL)
+    form.at_most(f"{path}.label", button.get("label"), _MAX_LABEL)
     if button.get("style") not in _STYLES:
         form.wrong(f"{path}.style", "BASE_TYPE_CHOICES", "Value must be one of {1, 2, 3, 4, 5, 6}.")
     if not (button.get("label") or button.get("emoji") or button.get("sku_id")):
@@ -71,7 +71,7 @@ def _check_custom_id(form: Form, path: str, part: Wire, seen: set[str]) -> None:
     if not isinstance(custom_id, str) or not custom_id:
         form.wrong(f"{path}.custom_id", "BASE_TYPE_REQUIRED", "This field is required")
         return
-    choices.at_most(form, f"{path}.custom_id", custom_id, _MAX_ID)
+    form.at_most(f"{path}.custom_id", custom_id, _MAX_ID)
     if custom_id in seen:
         form.wrong(f"{path}.custom_id", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
     seen.add(custom_id)

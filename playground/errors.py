@@ -78,6 +78,20 @@ class Form:
             node = node.setdefault(key, {})
         node.setdefault("_errors", []).append({"code": code, "message": message})
 
+    def between(self, path: str, value: Any, least: int, most: int, kind: type[str] | type[list[Any]] = str) -> bool:
+        """Note a value unless it is a `kind` of `least` to `most` characters or entries. Returns whether it is."""
+        if isinstance(value, kind) and least <= len(value) <= most:
+            return True
+        self.wrong(path, "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
+        return False
+
+    def at_most(self, path: str, value: Any, most: int, kind: type[str] | type[list[Any]] = str) -> bool:
+        """The same for a value that may be empty, or left out."""
+        if value is None or (isinstance(value, kind) and len(value) <= most):
+            return True
+        self.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
+        return False
+
     def error(self) -> ApiError:
         return ApiError(400, 50035, "Invalid Form Body", self._errors)
 

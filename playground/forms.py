@@ -16,17 +16,15 @@ _MAX_PARTS, _MAX_TEXT = 5, 4_000
 def checked(payload: Wire) -> Wire:
     """The form as it is shown. ApiError 50035 with every wrong field. File uploads are not supported."""
     form = Form()
-    _check_length(form, "data.title", payload.get("title"), 1, _MAX_TITLE)
-    _check_length(form, "data.custom_id", payload.get("custom_id"), 1, _MAX_ID)
-    parts = payload.get("components")
-    if isinstance(parts, list) and 1 <= len(parts) <= _MAX_PARTS:
+    form.between("data.title", payload.get("title"), 1, _MAX_TITLE)
+    form.between("data.custom_id", payload.get("custom_id"), 1, _MAX_ID)
+    parts: Any = payload.get("components")
+    if form.between("data.components", parts, 1, _MAX_PARTS, list):
         for number, part in enumerate(parts):
             _check_part(form, f"data.components.{number}", part)
         names = [str(box.get("custom_id")) for part in parts if (box := _input(part))]
         if len(set(names)) < len(names):
             form.wrong("data.components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
-    else:
-        form.wrong("data.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_PARTS} in length.")
     form.check()
     shown: Wire = choices.told(payload)
     return shown
@@ -35,7 +33,7 @@ def checked(payload: Wire) -> Wire:
 def _check_part(form: Form, path: str, part: Any) -> None:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == _TEXT:
-        _check_length(form, f"{path}.content", part.get("content"), 1, _MAX_TEXT)
+        form.between(f"{path}.content", part.get("content"), 1, _MAX_TEXT)
         return
     box = _input(part)
     if box is None:
@@ -44,9 +42,9 @@ def _check_part(form: Form, path: str, part: Any) -> None:
         )
         return
     if kind == _LABEL:
-        _check_length(form, f"{path}.description", part.get("description") or "", 0, _MAX_DESCRIPTION)
-    _check_length(form, f"{path}.label", (part if kind == _LABEL else box).get("label"), 1, _MAX_LABEL)
-    _check_length(form, f"{path}.component.custom_id", box.get("custom_id"), 1, _MAX_ID)
+        form.between(f"{path}.description", part.get("description") or "", 0, _MAX_DESCRIPTION)
+    form.between(f"{path}.label", (part if kind == _LABEL else box).get("label"), 1, _MAX_LABEL)
+    form.between(f"{path}.component.custom_id", box.get("custom_id"), 1, _MAX_ID)
     if box["type"] == _TEXT_INPUT:
         _check_input(form, f"{path}.component", box)
     else:
@@ -54,19 +52,14 @@ def _check_part(form: Form, path: str, part: Any) -> None:
 
 
 def _check_input(form: Form, path: str, box: Wire) -> None:
-    _check_length(form, f"{path}.placeholder", box.get("placeholder") or "", 0, _MAX_PLACEHOLDER)
-    _check_length(form, f"{path}.value", box.get("value") or "", 0, _MAX_TEXT)
+    form.between(f"{path}.placeholder", box.get("placeholder") or "", 0, _MAX_PLACEHOLDER)
+    form.between(f"{path}.value", box.get("value") or "", 0, _MAX_TEXT)
     if box.get("style") not in (1, 2):
         form.wrong(f"{path}.style", "BASE_TYPE_CHOICES", "Value must be one of {1, 2}.")
     for name, least, default in (("min_length", 0, 0), ("max_length", 1, _MAX_TEXT)):
         limit = box.get(name, default)
         if not isinstance(limit, int) or not least <= limit <= _MAX_TEXT:
             form.wrong(f"{path}.{name}", "NUMBER_TYPE_MAX", f"Must be between {least} and {_MAX_TEXT}.")
-
-
-def _check_length(form: Form, path: str, text: Any, least: int, most: int) -> None:
-    if not isinstance(text, str) or not least <= len(text) <= most:
-        form.wrong(path, "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
 
 
 def _input(part: Any) -> Wire | None:

@@ -75,8 +75,7 @@ def _allowed_ids(form: Form, wire: dict[str, Any], parse: Any, kind: str) -> fro
     if not isinstance(given, list) or not all(_ID.fullmatch(str(entry)) for entry in given):
         form.wrong(path, "NUMBER_TYPE_COERCE", "Value is not snowflake.")
         return frozenset()
-    if len(given) > _MAX_IDS:
-        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_IDS} or fewer in length.")
+    form.at_most(path, given, _MAX_IDS, list)
     if kind not in parse:
         return frozenset(int(entry) for entry in given)
     if given:

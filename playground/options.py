@@ -29,11 +29,9 @@ def check(form: Form, path: str, part: Wire, may_hold: frozenset[int] = _ANY) ->
     name, description = part.get("name"), part.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.lower():
         form.wrong(f"{path}.name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
-    if not isinstance(description, str) or not 1 <= len(description) <= _MAX_DESCRIPTION:
-        form.wrong(f"{path}.description", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+    form.between(f"{path}.description", description, 1, _MAX_DESCRIPTION)
     options = part.get("options") or []
-    if not isinstance(options, list) or len(options) > _MAX_OPTIONS:
-        form.wrong(f"{path}.options", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_OPTIONS} or fewer in length.")
+    if not form.at_most(f"{path}.options", options, _MAX_OPTIONS, list):
         return
     for number, option in enumerate(options):
         _check_option(form, f"{path}.options.{number}", option, may_hold)
@@ -67,13 +65,10 @@ def _check_choice_list(form: Form, path: str, kind: int, choices: Any) -> None:
     if not isinstance(choices, list) or not all(isinstance(one, dict) and "value" in one for one in choices):
         form.wrong(path, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
         return
-    if len(choices) > _MAX_CHOICES:
-        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_CHOICES} or fewer in length.")
+    form.at_most(path, choices, _MAX_CHOICES, list)
     for number, choice in enumerate(choices):
-        name, value = choice.get("name"), choice["value"]
-        if not isinstance(name, str) or not 1 <= len(name) <= _MAX_CHOICE:
-            text = f"Must be between 1 and {_MAX_CHOICE} in length."
-            form.wrong(f"{path}.{number}.name", "BASE_TYPE_BAD_LENGTH", text)
+        value = choice["value"]
+        form.between(f"{path}.{number}.name", choice.get("name"), 1, _MAX_CHOICE)
         if kind in _VALUES and (not _fits(kind, value) or (isinstance(value, str) and len(value) > _MAX_CHOICE)):
             text = f"The value does not fit the option, or is longer than {_MAX_CHOICE}."
             form.wrong(f"{path}.{number}.value", "BASE_TYPE_BAD_LENGTH", text)

@@ -24,9 +24,8 @@ def check_poll(form: Form, value: Any) -> Wire | None:
         form.wrong("poll.duration", "NUMBER_TYPE_MAX", f"int value should be between 1 and {_MAX_HOURS}.")
     if value.get("layout_type", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
         form.wrong("poll.layout_type", "BASE_TYPE_CHOICES", f"Value must be one of ({_DEFAULT_LAYOUT},).")
-    answers = value.get("answers")
-    if not isinstance(answers, list) or not 1 <= len(answers) <= _MAX_ANSWERS:
-        form.wrong("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_ANSWERS} in length.")
+    answers: Any = value.get("answers")
+    if not form.between("poll.answers", answers, 1, _MAX_ANSWERS, list):
         answers = []
     given = [one.get("poll_media") if isinstance(one, dict) else None for one in answers]
     return {
@@ -40,8 +39,7 @@ def check_poll(form: Form, value: Any) -> Wire | None:
 def _text(form: Form, path: str, media: Any, most: int) -> str:
     text = media.get("text") if isinstance(media, dict) else None
     text = text.strip() if isinstance(text, str) else ""
-    if not 1 <= len(text) <= most:
-        form.wrong(f"{path}.text", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {most} in length.")
+    form.between(f"{path}.text", text, 1, most)
     return text
 
 
