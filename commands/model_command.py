@@ -7,10 +7,10 @@ from discord import app_commands
 
 from commands.answers import Choices, or_none, tell
 from commands.place_edge import PlaceEdge
-from commands.setting_words import source_in_words
 from commands.settings_commands import PLACES, WHERE
 from commands.typed_settings import suggest
 from place_settings.fields import Level, SettingRefusedError
+from place_settings.inheritance import source_in_words
 
 DEFAULT = "default"
 ANOTHER = "/model with a name chooses another."

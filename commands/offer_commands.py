@@ -6,6 +6,7 @@ from typing import Protocol
 
 import discord
 from discord import app_commands
+from discord.utils import format_dt
 
 from commands.answers import Outcome, carry_out, channel_of, tell
 from offers.proactive_offers import OffersStatus
@@ -95,7 +96,7 @@ def status_sentences(status: OffersStatus) -> str:
     if not status.may_speak:
         next_offer = MAY_NOT_SPEAK
     elif status.earliest is not None:
-        next_offer = f"The next can come <t:{int(status.earliest.timestamp())}:R> at the earliest."
+        next_offer = f"The next can come {format_dt(status.earliest, 'R')} at the earliest."
     else:
         next_offer = f"The next can come {'once that one is done with' if status.is_open else 'at any time'}."
     sentences = [

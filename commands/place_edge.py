@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import discord
+from discord.utils import format_dt
 
 from commands.answers import plain
 from commands.items import CLICK_PATIENCE_SECONDS
@@ -177,7 +178,7 @@ def _overtaken(changed: Changed) -> list[str]:
     said = []
     for edit in changed.overtaken[-1:]:
         labels = " and ".join(label(name) for name in edit.names if name in ABOUT) or "something"
-        said.append(f"Before you, <@{edit.by}> had changed {labels} <t:{int(edit.at.timestamp())}:R>.")
+        said.append(f"Before you, <@{edit.by}> had changed {labels} {format_dt(edit.at, 'R')}.")
     return said
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from commands.answers import plain
 from discord_io.split import clipped
 from place_settings.fields import ABOUT, Combining, Level, Listed, choices
-from place_settings.inheritance import InForce
+from place_settings.inheritance import InForce, source_in_words
 
 MAX_TEXT, MAX_LISTED = 80, 8  # shown in one line: characters of a text, entries of a list
 MENTIONS = {Listed.CHANNELS: "<#{}>", Listed.ROLES: "<@&{}>", Listed.USERS: "<@{}>"}
@@ -41,15 +40,6 @@ def value_in_words(name: str, value: Any, *, to_manager: bool) -> str:
         return "set"
     text = clipped(plain(value), MAX_TEXT)
     return f"“{text}”" if " " in text else text
-
-
-def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
-    """Where a value comes from; what the bot's owner has set is "default". here: the level that is shown."""
-    if set(levels) <= {Level.OWNER}:
-        return "default"
-    if tuple(levels) == (here,):
-        return "set here"
-    return f"from {' and '.join(level.in_words for level in levels)}"
 
 
 def holding_in_words(name: str, holds: InForce, *, to_manager: bool, here: Level | None = None) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import discord
 from discord import app_commands
+from discord.utils import format_dt
 
 from activity import Fault
 from commands.answers import tell
@@ -60,7 +61,7 @@ class Status:
         return "\n".join(
             [
                 "**How I am doing in this server** (today is a day of UTC)",
-                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.{process}",
+                f"- Health: {' '.join(wrong) or 'well.'} I was started {format_dt(self._started, 'R')}.{process}",
                 f"- Model: {answering(self._edge, interaction)}",
                 f"- Today: {_turns(today)}",
                 f"- Kept silent: {_silences(today)}",
@@ -97,8 +98,4 @@ def _silences(today: Tally) -> str:
 
 def _fault(fault: Fault) -> str:
     where = f" in <#{fault.channel_id}>" if fault.channel_id else ""
-    return f"- {_when(fault.at)}{where}: {fault.says}"
-
-
-def _when(at: datetime) -> str:
-    return f"<t:{int(at.timestamp())}:R>"
+    return f"- {format_dt(fault.at, 'R')}{where}: {fault.says}"

@@ -10,6 +10,7 @@ from typing import Literal
 
 import discord
 from discord import app_commands
+from discord.utils import format_dt
 
 from commands.answers import Outcome, carry_out, channel_of, tell
 from setting_values import Period, Scope, dollars
@@ -129,8 +130,8 @@ def _left(standing: Iterable[Reached], scopes: set[Scope]) -> list[str]:
     for reached in standing:
         limit = reached.limit
         if limit.scope in scopes:
-            left = limit.words(max(0, limit.amount - reached.used))
-            lines.append(f"- {WHOSE[limit.scope]}: {left} of {limit.in_words()}, renewed {_when(reached)}")
+            left, again = limit.words(max(0, limit.amount - reached.used)), format_dt(reached.resets_at, "R")
+            lines.append(f"- {WHOSE[limit.scope]}: {left} of {limit.in_words()}, renewed {again}")
     return ["**What is left**", *lines] if lines else ["No budget is set for this."]
 
 
@@ -138,12 +139,8 @@ def _of_all(reached: Reached) -> str:
     """A line on the owner's budget for all servers together, as a percentage only."""
     share = min(100, 100 * reached.used // reached.limit.amount)
     period = "today" if reached.limit.period is Period.DAY else "this month"
-    of = "money" if reached.limit.in_money else "tokens"
-    return f"- My budget in {of} for everybody together: {share} % of {period}'s is used, renewed {_when(reached)}"
-
-
-def _when(reached: Reached) -> str:
-    return f"<t:{int(reached.resets_at.timestamp())}:R>"
+    of, again = "money" if reached.limit.in_money else "tokens", format_dt(reached.resets_at, "R")
+    return f"- My budget in {of} for everybody together: {share} % of {period}'s is used, renewed {again}"
 
 
 def _added(parts: Iterable[Mapping[K, Figures]]) -> dict[K, Figures]:

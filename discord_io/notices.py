@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Protocol
 
 import structlog
+from discord.utils import format_dt
 from pydantic import JsonValue, TypeAdapter
 
 from activity import Activity, Ending, Fault, FaultKind, Observer, TurnEnded
@@ -167,7 +168,7 @@ NOT_THE_MODELS = {"over_budget", "turn_cap", "too_long", "rejected", "withheld"}
 
 
 def _of_budget(reached: Reached, payer: Payer) -> str:
-    limit, again = reached.limit, f"<t:{int(reached.resets_at.timestamp())}:R>"
+    limit, again = reached.limit, format_dt(reached.resets_at, "R")
     whose = f"the server of <#{payer.channel_id}>" if limit.scope is Scope.GUILD else "everybody together"
     if reached.is_spent:
         meaning = f"All of {limit.in_words()} for {whose} is used, and I answer nobody there."

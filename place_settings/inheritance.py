@@ -154,5 +154,12 @@ def _silenced(
     return None
 
 
+def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
+    """The source of a value; what the bot's owner has set is "default". here: the level that is shown."""
+    if set(levels) <= {Level.OWNER}:
+        return "default"
+    return "set here" if tuple(levels) == (here,) else f"from {' and '.join(level.in_words for level in levels)}"
+
+
 NOTHING_SET = in_force((), ())
 """The settings in force where nobody has set anything."""

@@ -10,7 +10,7 @@ from counts import Tally
 from place import SeenPlace
 from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Combining, Level
-from place_settings.inheritance import InForce
+from place_settings.inheritance import InForce, source_in_words
 from state.ledger import Figures, total
 from web.shown import Shown
 
@@ -131,12 +131,6 @@ def in_words(name: str, value: Any) -> str:
         return f"{len(value)} {KINDS[listed.value]}{'' if len(value) == 1 else 's'}"
     text = ("on" if value else "off") if isinstance(value, bool) else str(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def source_in_words(levels: Sequence[Level], here: Level) -> str:
-    if set(levels) <= {Level.OWNER}:
-        return "default"
-    return "set here" if tuple(levels) == (here,) else f"from {' and '.join(level.in_words for level in levels)}"
 
 
 # People
