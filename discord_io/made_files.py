@@ -47,26 +47,17 @@ def with_files(text: str) -> tuple[str, list[MadeFile]]:
     """
     files: list[MadeFile] = []
     shown: list[str] = []
-    for piece, ending in _pieces(text):
+    lines, at = text.splitlines(keepends=True), 0
+    while at < len(lines):
+        end, ending = _code(lines, at) or _table(lines, at) or (at + 1, "")
+        piece, at = lines[at:end], end
         if ending and len(files) < MAX_FILES:
             name = f"answer{f'-{len(files) + 1}' if files else ''}.{ending}"
             files.append(MadeFile(name, _inside(piece).encode(errors="replace")))
             shown.append(f"📎 `{name}`\n")
         else:
-            shown.append(piece)
+            shown += piece
     return ("".join(shown), files) if files else (text, files)
-
-
-def _pieces(text: str) -> list[tuple[str, str]]:
-    """The text in pieces, each with the ending of the file that it becomes; empty: it stays text."""
-    lines = text.splitlines(keepends=True)
-    pieces: list[tuple[str, str]] = []
-    at = 0
-    while at < len(lines):
-        end, ending = _code(lines, at) or _table(lines, at) or (at + 1, "")
-        pieces.append(("".join(lines[at:end]), ending))
-        at = end
-    return pieces
 
 
 def _code(lines: list[str], at: int) -> tuple[int, str] | None:
@@ -91,11 +82,10 @@ def _table(lines: list[str], at: int) -> tuple[int, str] | None:
     return end, "md" if max(len(line.strip()) for line in lines[at:end]) > MAX_COLUMNS else ""
 
 
-def _inside(piece: str) -> str:
+def _inside(lines: list[str]) -> str:
     """The code in a code block; a table unchanged."""
-    lines = piece.splitlines(keepends=True)
     if (opening := FENCE.match(lines[0])) is None:
-        return piece
+        return "".join(lines)
     closing = FENCE.match(lines[-1]) if len(lines) > 1 else None
     is_closed = closing is not None and closing[1].startswith(opening[1]) and not closing[2]
     code = "".join(lines[1 : len(lines) - is_closed])
