@@ -129,7 +129,10 @@ class Metrics(Observer, Collector):
             self._answer.observe(turn.seconds)
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - not counted by person
-        model = self._label(spent.model)
+        name = spent.model.encode(errors="replace").decode()[:MODEL_CHARACTERS]  # JSON can hold what UTF-8 cannot
+        if name not in self._models and len(self._models) < MOST_MODELS:
+            self._models.add(name)
+        model = name if name in self._models else OTHER
         self._calls.labels(model, purpose).inc()
         self._tokens.labels(model, purpose, "in").inc(spent.tokens_in)
         self._tokens.labels(model, purpose, "out").inc(spent.tokens_out)
@@ -141,13 +144,6 @@ class Metrics(Observer, Collector):
 
     def stored(self, operation: str, seconds: float) -> None:
         self._store.labels(operation).observe(seconds)
-
-    def _label(self, model: str) -> str:
-        """The model's name as a label; of the 21st model on "other"."""
-        name = model.encode(errors="replace").decode()[:MODEL_CHARACTERS]  # a name from JSON may have no form in UTF-8
-        if name not in self._models and len(self._models) < MOST_MODELS:
-            self._models.add(name)
-        return name if name in self._models else OTHER
 
     async def measure_lag(self, _app: web.Application) -> AsyncIterator[None]:
         """Measures the event loop's lag as long as the app runs."""
