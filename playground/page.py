@@ -21,7 +21,7 @@ from playground import errors, wire
 from playground.commands import needed
 from playground.errors import ApiError
 from playground.gateway import Gateway
-from playground.model import CATEGORY, Channel, Event, Thread, User, Wire
+from playground.model import CATEGORY, Channel, Event, User, Wire
 from playground.page_request import field, identity, place, read, speaker, texts
 from playground.page_threads import PageThreads
 from playground.people import People
@@ -234,18 +234,17 @@ class Page:
             told["category_id"] = str(channel.parent_id)
         if channel.recipient_id is not None:
             told["recipient_id"] = str(channel.recipient_id)
-        return told if channel.thread is None else told | self._thread(channel, channel.thread)
-
-    def _thread(self, channel: Channel, thread: Thread) -> Wire:
-        names = {tag["id"]: tag["name"] for tag in self._world.channel(channel.parent_id or 0).tags}
-        return {
-            "parent_id": str(channel.parent_id),
-            "owner_id": str(thread.owner_id),
-            "archived": thread.archived,
-            "locked": thread.locked,
-            "members": [str(one) for one in thread.members],
-            "tags": [names[tag] for tag in thread.tags],
-        }
+        if (thread := channel.thread) is not None:
+            names = {tag["id"]: tag["name"] for tag in self._world.channel(channel.parent_id or 0).tags}
+            told |= {
+                "parent_id": str(channel.parent_id),
+                "owner_id": str(thread.owner_id),
+                "archived": thread.archived,
+                "locked": thread.locked,
+                "members": [str(one) for one in thread.members],
+                "tags": [names[tag] for tag in thread.tags],
+            }
+        return told
 
     def _playing(self, channel: Channel) -> str | None:
         """Title of the scene that is played there; None: none."""
