@@ -18,6 +18,7 @@ from discord_io.message_records import (
     name_of,
     replied_to_id,
     to_record,
+    with_names,
 )
 from discord_io.places import Places, category_of
 from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
@@ -160,7 +161,7 @@ class MessageReader:
             reply_to_id=card.id if card else None,
             reply_to_author_id=bot_id,
             reply_to_author=name_of(card.author) if card else "",
-            reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
+            reply_to_text=with_names(card)[:REPLY_EXCERPT] if card else "",
             drew_on=frozenset(people) if is_label else NOBODY,
             is_label=is_label,
             is_form=not is_label,

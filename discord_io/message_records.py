@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
 from functools import lru_cache
 from itertools import islice
 from sys import intern
@@ -11,6 +12,7 @@ from sys import intern
 import discord
 
 from conversation import MessageRecord
+from discord_io.who_may_read import is_seen_by_all_of
 from llm_history import REPLY_EXCERPT
 from state.message import NOBODY, AttachedFile
 from understanding.name_calls import called_as
@@ -24,6 +26,9 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
 MAX_BOT_CHARACTERS = 4_000  # of another bot's embeds and the like, which are all that most bots post
 MAX_NAME_CHARACTERS = 40
+CHANNEL = re.compile(r"<#(\d{15,20})>")
+UNNAMED = "#some-channel"
+MAX_NAMED = 3  # channels of which it is looked up who sees them: 10 ms each in a server with 250 roles, else 0.02
 MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # with the characters that change the direction of text
 
 
@@ -73,7 +78,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         reply_to_id=replied_to_id(message),
         reply_to_author_id=reply_author.id if reply_author else None,
         reply_to_author=name_of(reply_author) if reply_author else "",
-        reply_to_text=(replied_to.clean_content or _readable(replied_to))[:REPLY_EXCERPT] if replied_to else "",
+        reply_to_text=(with_names(replied_to) or _readable(replied_to))[:REPLY_EXCERPT] if replied_to else "",
         readable=_readable(message),
         images=images,
         files=tuple(file for file in files if file.url not in images),
@@ -130,7 +135,20 @@ def _readable(message: discord.Message) -> str:
     extras += map(_attachment, message.attachments)
     extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
     shown = "\n".join(extras)[: MAX_BOT_CHARACTERS if _is_automatic(message) else MAX_EXTRA_CHARACTERS]
-    return f"{title}{message.clean_content}\n{shown}".strip()
+    return f"{title}{with_names(message)}\n{shown}".strip()
+
+
+def with_names(message: discord.Message) -> str:
+    """The text of a message with names in place of ids, but for channels of which not all who read along see the name,
+    and for threads, whose titles are somebody's words."""
+    if "<#" not in message.content:
+        return message.clean_content
+    mentioned = list(dict.fromkeys(map(int, CHANNEL.findall(message.content))))[:MAX_NAMED]
+    guild = message.guild
+    named = {one for one in mentioned if guild and is_seen_by_all_of(guild.get_channel(one), message.channel)}
+    shown = copy(message)  # whose clean_content is made of its own content
+    shown.content = CHANNEL.sub(lambda found: found[0] if int(found[1]) in named else UNNAMED, message.content)
+    return shown.clean_content
 
 
 def _title(message: discord.Message) -> str:

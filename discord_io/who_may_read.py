@@ -73,6 +73,15 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
     return not any(_is_lacked(name, rules_there, rules_here) for name in needed_to_read(there))
 
 
+def is_seen_by_all_of(there: object, here: object) -> bool:
+    """Whether everybody who sees new messages here sees that channel, and so its name. False for a thread: its title is
+    somebody's words."""
+    if not (has_rules(here) and isinstance(there, discord.abc.GuildChannel)):
+        return False
+    rules = _rules(here)
+    return here.guild.default_role.permissions.administrator or not (rules and _is_lacked(SEES, there, rules))
+
+
 @dataclass(frozen=True, slots=True)
 class _Role:
     """What matters of a role, or of a member's own overwrite. sees, has: granted in the guild. sees_here, has_there:

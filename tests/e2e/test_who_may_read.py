@@ -118,6 +118,30 @@ async def test_what_stands_behind_an_age_gate_is_not_read_before_it(scene: Scene
     assert (found == READ_BY_FEWER) == (restricted != "both")
 
 
+# Names
+
+
+@pytest.mark.parametrize("way", ["asked", "replied to", "answered in private", "thread"])
+async def test_the_name_of_a_channel_that_not_all_readers_see_is_not_told(scene: Scene, way: str) -> None:
+    """A mention of it shows its name to those who see it only, and a thread's title is somebody's words."""
+    scene.stub.default = lambda _: Reply("I see.")
+    if way == "thread":
+        there = scene.pg.open_thread(scene.pg.channel("general"), scene.pg.person("Ada"), "bluebell")
+    else:
+        there = scene.pg.add_channel("bluebell")
+        scene.pg.deny(there, "view_channel", member=scene.pg.person("Ben"))
+    words = f"what is <#{there}>, and what is <#{scene.pg.channel('random')}>?"
+    match way:
+        case "replied to":
+            await scene.ask("Ben", "what does she mean?", reply_to=scene.say("Ada", words).id)
+        case "answered in private":
+            await scene.use("Ben", "Answer this", target=scene.say("Ada", words))
+        case _:
+            await scene.ask("Ben", words)
+    assert "what is #some-channel, and what is #random?" in scene.told()
+    assert "bluebell" not in scene.told()
+
+
 # What was said before somebody came
 
 
