@@ -136,11 +136,11 @@ class PromptCards:
             if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
-    def withdraw(self, channel_id: int, card_ids: Collection[int]) -> None:
-        """Ends the agent's prompts that are on these cards, or are being posted."""
+    def withdraw(self, channel_id: int, is_meant: Callable[[int | None], bool]) -> None:
+        """Ends the agent's prompts that are being posted, or on cards that are meant. is_meant: called with the id."""
         for prompt in self._states.prompts(channel_id):
-            is_meant = prompt.message_id in card_ids or prompt.id in self._being_posted
-            if prompt.miniapp_id is None and is_meant and self._states.clear_prompt(prompt):
+            is_gone = is_meant(prompt.message_id) or prompt.id in self._being_posted
+            if prompt.miniapp_id is None and is_gone and self._states.clear_prompt(prompt):
                 self.settle([prompt], WITHDRAWN)
 
     def forget(self, channel_id: int, user_id: int | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -234,7 +235,7 @@ class PromptHolder(Holder):
             if what.message_ids is None:
                 self._prompts.forget(channel_id, what.author_id)
                 if what.author_id is not None and (conversation := self._conversations.get(channel_id)):
-                    self._prompts.withdraw(channel_id, conversation.answers_out_of(what.author_id).keys())
+                    self._prompts.withdraw(channel_id, partial(conversation.may_quote, author_id=what.author_id))
             else:
                 self._prompts.messages_gone(channel_id, what.message_ids)
 

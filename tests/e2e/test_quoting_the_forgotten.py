@@ -189,7 +189,9 @@ async def test_an_answer_that_waits_for_discord_is_not_kept(stage: Scene, *, is_
         assert (await stage.answer_to(question)).content == "I see."
 
 
-async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
+@pytest.mark.parametrize("is_trimmed", [False, True])
+async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene, *, is_trimmed: bool) -> None:
+    """Also one so far back that the conversation does not know its card any more."""
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Chloe", f"my code is {SECRET}")
     scene.stub.replies.append(call("ask_confirmation", question=f"Shall I tell you that it is {SECRET}?"))
@@ -197,6 +199,12 @@ async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -
     card = await scene.card("Shall I")
     await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, SECRET)
+    if is_trimmed:
+        await scene.ask("Ada", "hello")
+        conversation = scene.bot.conversations.get(card.channel_id)
+        assert conversation
+        conversation.trim(2, 1_000)
+        assert conversation.find(card.id) is None
     await forgotten(scene)
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
     await is_not_told(scene)
