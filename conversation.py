@@ -177,13 +177,18 @@ class ConversationManager:
             self._on_change(channel_id)
 
     def record_looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
-        """Notes whose words tools gave the agent."""
-        people = {one for kind, one in sources if kind == "person"}
-        if (conversation := self.get(channel_id)) and not people <= conversation.looked_up:
-            # Somebody may have been forgotten after the tool read their words.
-            conversation.tainted |= {one for one in people if ("person", one) in conversation.taken_back}
-            conversation.looked_up |= people
+        """Notes whose words tools gave the agent, and from which other channels."""
+        found = [(kind, one) for kind, one in sources if kind == "person" or (kind == "channel" and one != channel_id)]
+        origins = {one for _, one in found}
+        if (conversation := self.get(channel_id)) and not origins <= conversation.looked_up:
+            # One of them may have been forgotten after the tool read these words.
+            conversation.tainted |= {source[1] for source in found if source in conversation.taken_back}
+            conversation.looked_up |= origins
             self._on_change(channel_id)
+
+    def drawing_on(self, channel_id: int) -> list[int]:
+        """The other channels whose conversations have words that tools read in this one."""
+        return [c.channel_id for c in self._conversations.values() if channel_id in c.looked_up]
 
     def record_shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
         """Notes words that a remote agent is told beside its questions. When a message with one of them is deleted, the

@@ -79,12 +79,24 @@ class Privacy:
             self._decision_log.add(Removal(None, *whose, through=marks.at(*whose)))
 
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
-        """Forgets a channel, and the threads to which a conversation of it moved. with_threads: all its threads, as the
-        channel was deleted."""
+        """Forgets a channel, the threads to which a conversation of it moved, and answers elsewhere out of what tools
+        read there. with_threads: all its threads, but no answers elsewhere, as the channel was deleted."""
         of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
         gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
-        removal = partial(self._snapshots.forget_where, lambda channel, _guild: channel in gone)
-        await self._forget(Forget(gone, through=at, is_gone=with_threads), removal)
+        read_from = [] if with_threads else gone  # each deleted thread would have all transcripts looked through
+
+        async def remove() -> None:
+            await self._snapshots.forget_where(lambda channel, _guild: channel in gone)
+            for each in read_from:
+                await self._snapshots.forget_person(each)
+
+        # An answer lists the channels where its words were read among the people whose words they are.
+        quoting = [
+            Forget(others, author_id=each, through=at)
+            for each in read_from
+            if (others := self._conversations.drawing_on(each))
+        ]
+        await self._forget(Forget(gone, through=at, is_gone=with_threads), remove, *quoting)
         return True
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
@@ -107,12 +119,13 @@ class Privacy:
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)
 
-    async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]]) -> None:
-        """Removes it from all three places, even if one fails; then raises OSError."""
+    async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]], *also: Forget) -> None:
+        """Removes it from all three places, even if one fails; then raises OSError. also: only from memory."""
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
             # Message ids tell older messages from newer ones by Discord's own clock.
             self._people.forget(channel_id, what.author_id, what.through)
-        self._holders.forget(what)
+        for each in (what, *also):
+            self._holders.forget(each)
         await self._remove(removal)
 
     async def _remove(self, removal: Callable[[], Awaitable[None]]) -> None:

@@ -42,7 +42,8 @@ class Forgotten:
             marks = [at for (channel, _), at in self._marks.items() if channel in (None, channel_id)]
             return record.message_id <= max(marks, default=-1)
         who = (None, record.author_id, *record.addressees, *record.drew_on)
-        return any(record.message_id <= self.at(channel, each) for channel in (None, channel_id) for each in who)
+        marks = [self.at(channel, each) for channel in (None, channel_id) for each in who]
+        return record.message_id <= max(*marks, *(self.at(elsewhere, None) for elsewhere in record.drew_on))
 
     def covers_quote(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether it replies to a message that was forgotten since."""

@@ -101,8 +101,9 @@ class MessageRecord(_Found):
     mentioned: the users that it mentions by Discord; None: those in the content. calls_bot: the name by which it calls
     the bot; empty: none. tells_off: it ended an answer of the bot's, and tells the bot to keep out.
     addressees: of a message of the bot's, the people whom it answers. unasked: an offer that nobody had asked for.
-    drew_on: the people whose words it may contain: of a message of the bot's, all those whose words the model was told;
-    of others, those in a message of the bot's from before the conversation that it quotes, or on a clicked button.
+    drew_on: the people whose words it may contain: of a message of the bot's, all those whose words the model was told,
+    and the ids of other channels in which tools read some; of others, those in a message of the bot's from before the
+    conversation that it quotes, or on a clicked button.
     is_label: a click, whose words are not its author's but those of the button or option; is_form: the text that its
     author entered in a form. Neither stands in the channel.
     images: the addresses of its pictures; files: its other attachments; reply_files: all attachments of the message

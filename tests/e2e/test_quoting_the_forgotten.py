@@ -244,6 +244,31 @@ async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(sce
     await is_not_told(scene)
 
 
+@pytest.mark.parametrize("when", ["in the conversation", "in the next one", "after a restart", "while it is made"])
+async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_that_channel(stage: Scene, when: str) -> None:
+    """Though whoever said it asks for nothing."""
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        said = stage.say("Chloe", f"my code is {SECRET}", channel="random")
+        stage.pg.allow(said.channel_id, "manage_channels", member=stage.pg.person("Ada"))
+        stage.stub.replies.append(call("read_message", link=link(stage, said)))
+        gate = stage.held(QUOTING)
+        asked = stage.mention("Ben", f"what does {link(stage, said)} say?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        if when == "while it is made":
+            await stage.use("Ada", "forget", channel="random", everything=True)
+        gate.set()
+        await stage.answer_to(asked)
+        if when == "in the next one":
+            stage.bot.conversations.end(asked.channel_id)
+    async with life(stage):
+        if when != "while it is made":
+            await stage.use("Ada", "forget", channel="random", everything=True)
+        await is_not_told(stage)
+        await is_not_kept(stage)
+        assert "what does" in stage.told()
+
+
 async def test_an_answer_out_of_what_was_read_elsewhere_goes_though_other_tools_still_ran(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
