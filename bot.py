@@ -96,7 +96,7 @@ class Parley(RunningBot):
         message, channel_id = payload.message, payload.channel_id
         if self.user and message.author.id == self.user.id:
             self.turns.overheard(channel_id, message.id, message.content)
-        else:
+        elif not message.message_snapshots:  # a forward cannot be edited, and whose words it has was found out before
             read = self.parts.reader.record(message)
             if self.parts.consent.is_opted_out(read.author_id):  # their question too is answered as edited
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))

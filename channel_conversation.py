@@ -98,7 +98,7 @@ class ChannelConversation:
     has_other_bots: bool = False
 
     def __post_init__(self) -> None:
-        self.looked_up = self.looked_up.union(*(m.quoted_from for m in self.messages)) or NOBODY
+        self.looked_up = self.looked_up.union(*(m.quoted_from or m.forwarded_from for m in self.messages)) or NOBODY
         self._replay(self.messages)
         self.since = self.since or next((m.message_id for m in self.messages), 0)
 
@@ -115,8 +115,8 @@ class ChannelConversation:
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
-        if message.quoted_from:
-            self.looked_up |= message.quoted_from
+        if others := message.quoted_from or message.forwarded_from:
+            self.looked_up |= others
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -289,7 +289,7 @@ class ChannelConversation:
         changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
         answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
-        theirs |= answers.keys()
+        theirs |= answers.keys() | {m.message_id for m in self.messages if author_id in m.forwarded_from}
         others = {m.message_id for m in self.messages} - theirs
         # The author of a trimmed message is not known any more.
         self._leave(agent for i, agent in self.remote.items() if i not in others)

@@ -11,7 +11,7 @@ from discord import app_commands
 
 from commands.answers import defer, follow_up
 from conversation import MessageRecord
-from discord_io.channel_history import without_lost_quote
+from discord_io.channel_history import with_forwarded, without_lost_quote
 from discord_io.incoming_messages import MessageReader, bot_of
 from incoming import Incoming
 from place import Place, PlaceKind
@@ -35,6 +35,8 @@ class History(Protocol):
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
 
+    async def forwarded(self, message: discord.Message) -> frozenset[int] | None: ...
+
 
 class Asking:
     """Reads questions from commands, and answers them."""
@@ -53,7 +55,8 @@ class Asking:
     async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> str:
         """Answers a message, if the model may be told of it. Its words are data, not instructions."""
         me, channel_id = bot_of(interaction.client)[1], interaction.channel_id or 0
-        record: MessageRecord | None = without_lost_quote(self._reader.record(message), me, {})
+        read, people = self._reader.record(message), await self._history.forwarded(message)
+        record: MessageRecord | None = without_lost_quote(with_forwarded(read, people), me, {})
         if message.author.id == me:
             record = await self._history.quoted(channel_id, message.id)
         if record is None or self._consent.is_opted_out(record.author_id):

@@ -14,7 +14,14 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import FAILURES, Transcripts, kept_of, without_lost_quote
+from discord_io.channel_history import (
+    FAILURES,
+    Transcripts,
+    forwarded,
+    kept_of,
+    with_forwarded,
+    without_lost_quote,
+)
 from discord_io.discord_wire import Channel, find_channel
 from discord_io.incoming_messages import bot_of
 from discord_io.message_records import replied_to_id, to_record
@@ -163,6 +170,9 @@ class DiscordActions:
         record = (
             kept.get(message_id) if message.author.id == me else without_lost_quote(to_record(message, me), me, kept)
         )
+        if record and message.message_snapshots:
+            people = await forwarded(self._client, self._consent, self._transcripts, message)
+            record = with_forwarded(record, people)
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
 
     @_in_words

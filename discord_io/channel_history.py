@@ -15,15 +15,17 @@ import structlog
 from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
 from discord_io.incoming_messages import MessageReader, bot_of
-from discord_io.message_records import SAID_BY_PEOPLE, is_other_bots, is_persons
+from discord_io.message_records import SAID_BY_PEOPLE, is_other_bots, is_persons, to_record
+from discord_io.who_may_read import has_rules, may_read
 from state.consent import Consent
-from state.message import requoted
+from state.message import NOBODY, requoted
 
 log = structlog.get_logger()
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=1)
 QUOTED_SECONDS = 0.25  # other messages wait for it
+UNREAD_FORWARD = "[forwarded] (a message that is not for me to read)"
 # discord.py raises RuntimeError while it is being closed.
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
@@ -73,6 +75,9 @@ class ChannelHistory:
         except OSError as error:  # without the bot's answers, earlier questions would look unanswered
             log.info("transcript_unread", channel=channel_id, detail=str(error))
             kept, earlier = {}, [m for m in earlier if m.id > last]
+        others = [m for m in earlier if m.id in read]
+        people = zip(others, await asyncio.gather(*map(self.forwarded, others)), strict=True)
+        read = {m.id: with_forwarded(read[m.id], whose) for m, whose in people}
         said = (without_lost_quote(read[m.id], me, kept) if m.id in read else kept.get(m.id) for m in earlier)
         records = [self._consent.tellable(channel_id, record) for record in said if record]
         return [record for record in (starter, *records) if record]
@@ -98,7 +103,7 @@ class ChannelHistory:
         if found is None or not is_persons(found):
             return None
         read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], {})
-        return self._consent.tellable(where, read)
+        return self._consent.tellable(where, with_forwarded(read, await self.forwarded(found)))
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
         """A message of the bot's own that somebody replies to, as far as the model may be shown it."""
@@ -108,6 +113,10 @@ class ChannelHistory:
         except TimeoutError:
             return None
         return kept and self._consent.tellable(channel_id, kept)
+
+    async def forwarded(self, message: discord.Message) -> frozenset[int] | None:
+        """As forwarded()."""
+        return await forwarded(self._client, self._consent, self._transcripts, message)
 
 
 def without_lost_quote(record: MessageRecord, me: int, kept: Mapping[int, MessageRecord]) -> MessageRecord:
@@ -125,3 +134,55 @@ async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int
     except OSError as error:
         log.info("transcript_unread", channel=channel_id, detail=str(error))
         return {}
+
+
+async def forwarded(
+    client: discord.Client, consent: Consent, transcripts: Transcripts, message: discord.Message
+) -> frozenset[int] | None:
+    """Whose words a message forwards, which Discord does not say; None: they may not be read.
+
+    Nobody else's where they are the author's own, and where the original is gone, or where the bot may not read: then
+    they count as said by who forwards them.
+    """
+    if not message.message_snapshots:
+        return NOBODY
+    try:
+        async with asyncio.timeout(QUOTED_SECONDS):
+            if (original := await _original(client, message)) is None:
+                return NOBODY
+            me, channel_id = bot_of(client)[1], original.channel.id
+            if original.author == message.author:
+                return NOBODY
+            if original.author.id == me:
+                said = (await kept_of(transcripts, channel_id, [original.id])).get(original.id)
+            else:
+                said = without_lost_quote(to_record(original, me), me, {})
+    except (TimeoutError, *FAILURES) as error:
+        log.info("forward_unread", channel=message.channel.id, detail=str(error))
+        return None
+    if said is None or consent.is_opted_out(said.author_id) or consent.is_forgotten(channel_id, said):
+        return None
+    return said.drew_on | said.addressees | {said.author_id}
+
+
+async def _original(client: discord.Client, message: discord.Message) -> discord.Message | None:
+    """The message that is forwarded; None: it is gone, or where the bot may not read."""
+    reference = message.reference
+    if reference is None or reference.message_id is None:
+        return None
+    channel = client.get_channel(reference.channel_id)
+    if reference.cached_message or not has_rules(channel):
+        return reference.cached_message
+    if not may_read(channel, channel.permissions_for(channel.guild.me)):
+        return None
+    try:
+        return await channel.fetch_message(reference.message_id)
+    except (discord.NotFound, discord.Forbidden):
+        return None
+
+
+def with_forwarded(record: MessageRecord, people: frozenset[int] | None) -> MessageRecord:
+    """The record of a message with whose words it forwards; None: without these words."""
+    if people is None:
+        return replace(record, readable=UNREAD_FORWARD, images=(), files=())
+    return replace(record, drew_on=record.drew_on | people) if people else record

@@ -11,6 +11,7 @@ from typing import Protocol
 import discord
 
 from conversation import ConversationManager, MessageRecord
+from discord_io.channel_history import with_forwarded
 from discord_io.incoming_messages import MessageReader
 from incoming import Incoming
 from state.message import requoted, sources_of
@@ -44,9 +45,11 @@ class Handler(Protocol):
 
 
 class History(Protocol):
-    """The bot's own stored messages."""
+    """What others said of what people quote and forward."""
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
+
+    async def forwarded(self, message: discord.Message) -> frozenset[int] | None: ...
 
 
 class Inbox:
@@ -100,9 +103,11 @@ class Inbox:
             conversation = None if own is None else self._conversations.get(channel_id)
             is_known = own is None or (conversation and conversation.find(own))
             quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
+            forwarded = await self._history.forwarded(message)
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
+            incoming = replace(incoming, record=with_forwarded(incoming.record, forwarded))
             if quoted:
                 quoting = replace(incoming.record, drew_on=quoted.drew_on | quoted.addressees)
                 incoming = replace(incoming, record=quoting)

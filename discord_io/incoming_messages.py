@@ -89,7 +89,7 @@ class MessageReader:
             return True
         if message.role_mentions or self._client.user in message.mentions:
             return True
-        if message.reference is None:
+        if message.reference is None or message.message_snapshots:  # a forward calls nobody
             return False
         replied_to = message.reference.resolved
         return not isinstance(replied_to, discord.Message) or replied_to.author == self._client.user

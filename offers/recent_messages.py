@@ -65,8 +65,8 @@ class RecentMessages:
         self._keep([m for m in self.messages if m.message_id not in message_ids])
 
     def forget(self, author_id: int | None = None) -> None:
-        """Drops one person's messages, or, with None, all. Messages that they answered stay answered."""
-        self._keep([m for m in self.messages if author_id not in (None, m.author_id)])
+        """Drops one person's messages, and forwards of them, or, with None, all. What they answered stays answered."""
+        self._keep([m for m in self.messages if author_id not in (None, m.author_id, *m.forwarded_from)])
 
     def expire(self, now: datetime) -> None:
         """Drops messages older than an hour, and the oldest beyond 50.

@@ -76,7 +76,7 @@ class Forget:
     def covers(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:
             return message.message_id in self.message_ids
-        return self.author_id in (None, message.author_id)
+        return self.author_id in (None, message.author_id, *message.forwarded_from)
 
     def covers_quote(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:

@@ -102,8 +102,8 @@ class MessageRecord(_Found):
     the bot; empty: none. tells_off: it ended an answer of the bot's, and tells the bot to keep out.
     addressees: of a message of the bot's, the people whom it answers. unasked: an offer that nobody had asked for.
     drew_on: the people whose words it may contain: of a message of the bot's, all those whose words the model was told,
-    and the ids of other channels in which tools read some; of others, those in a message of the bot's from before the
-    conversation that it quotes, or on a clicked button.
+    and the ids of other channels in which tools read some; of others, those whose words it
+    forwards, those in a message of the bot's from before the conversation that it quotes, or on a clicked button.
     is_label: a click, whose words are not its author's but those of the button or option; is_form: the text that its
     author entered in a form. Neither stands in the channel.
     images: the addresses of its pictures; files: its other attachments; reply_files: all attachments of the message
@@ -193,7 +193,12 @@ class MessageRecord(_Found):
     @property
     def quoted_from(self) -> frozenset[int]:
         """The people whose words a person's message may contain because it quotes the bot."""
-        return NOBODY if self.is_bot or self.is_label else self.drew_on
+        return NOBODY if self.is_bot or self.is_label or self.reply_to_id is None else self.drew_on
+
+    @property
+    def forwarded_from(self) -> frozenset[int]:
+        """The people whose words a person's message forwards, as far as they are known. A forward is no reply."""
+        return NOBODY if self.is_bot or self.is_label or self.reply_to_id is not None else self.drew_on
 
     @property
     def text(self) -> str:

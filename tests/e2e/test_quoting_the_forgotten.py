@@ -10,6 +10,7 @@ import pytest
 from agents.gateway import Asked
 from conversation import MessageRecord
 from discord_io.actions import NOT_TOLD, DiscordActions
+from discord_io.channel_history import UNREAD_FORWARD
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_threads import open_thread
@@ -457,3 +458,73 @@ async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: 
     finally:
         gate.set()
     await scene.answer_to(asked[-1])
+
+
+# Forwards, of which Discord does not say whose words they have
+
+
+def of_chloe(scene: Scene, answer: Message, whose: str) -> Message:
+    """The message to forward: hers, or the answer that quotes her."""
+    hers = next(m for m in scene.pg.messages(answer.channel_id) if SECRET in m.content)
+    return hers if whose == "hers" else answer
+
+
+@pytest.mark.parametrize("whose", ["hers", "the bot's"])
+@pytest.mark.parametrize("when", ["in the conversation", "in the next one", "after a restart"])
+async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
+    stage: Scene, whose: str, when: str
+) -> None:
+    async with life(stage):
+        answer = await quoted(stage)
+        await stage.ask("Ada", "hello", channel="random")
+        forward = stage.say("Ben", forward=of_chloe(stage, answer, whose), channel="random")
+        await stage.decision(forward)
+        stage.stub.replies.append(Reply(QUOTING))
+        await stage.ask("Ben", "what is that?", channel="random")
+        assert "[forwarded]" in stage.told()
+        assert SECRET in stage.told()
+        if when == "in the next one":
+            stage.bot.conversations.end(forward.channel_id)
+    async with life(stage):
+        await forgotten(stage)
+        await stage.ask("Ben", "and now?", channel="random")
+        assert SECRET not in stage.told()
+        assert "hello" in stage.told()
+
+
+@pytest.mark.parametrize("whose", ["hers", "the bot's"])
+@pytest.mark.parametrize("way", ["said in the conversation", "said before", "linked", "answered in private"])
+async def test_a_new_forward_of_the_forgotten_is_not_read(scene: Scene, whose: str, way: str) -> None:
+    answer = await quoted(scene)
+    await forgotten(scene)
+    if way != "said in the conversation":
+        scene.bot.conversations.end(answer.channel_id)
+    forward = scene.say("Ben", forward=of_chloe(scene, answer, whose))
+    if way == "answered in private":
+        await scene.use("Ada", "Answer this", target=forward)
+    else:
+        if way == "linked":
+            scene.stub.replies.append(call("read_message", link=link(scene, forward)))
+        await scene.ask("Ben", f"what is {link(scene, forward)}")
+    assert UNREAD_FORWARD in scene.told()
+    assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("since", ["this start", "the next"])
+async def test_a_forward_of_somebody_who_opted_out_is_not_read(stage: Scene, since: str) -> None:
+    """Nor where the message that it forwards has to be looked up, as it was posted before the bot was started."""
+    async with life(stage):
+        await stage.use("Chloe", "optout")
+        hers = stage.say("Chloe", f"my code is {SECRET}", channel="random")
+        if since == "this start":
+            await is_not_read(stage, hers)
+    if since == "the next":
+        async with life(stage):
+            await is_not_read(stage, hers)
+
+
+async def is_not_read(scene: Scene, original: Message) -> None:
+    scene.say("Ben", forward=original)
+    await scene.ask("Ben", "what is that?")
+    assert UNREAD_FORWARD in scene.told()
+    assert SECRET not in scene.told()
