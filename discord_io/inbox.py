@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import discord
 
@@ -72,7 +73,7 @@ class Inbox:
         self._history = history
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._in_round = asyncio.Semaphore(IN_A_ROUND)
-        self._in_turn = asyncio.Lock()
+        self._in_turn: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
         """Passes a message on to the handler, once. hears_out: the handler waits for its author's further messages.
@@ -97,7 +98,8 @@ class Inbox:
             return
         await self._in_round.acquire()
         asyncio.get_running_loop().call_soon(self._in_round.release)
-        async with self._in_turn:  # whoever is looked up for is not overtaken
+        # Whoever is looked up for is not overtaken in the channel, and holds up no other one.
+        async with self._in_turn.setdefault(channel_id, asyncio.Lock()):
             # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
             own = self._reader.own_quoted(message)
             conversation = None if own is None else self._conversations.get(channel_id)

@@ -11,7 +11,7 @@ import pytest
 
 from discord_io.inbox import IN_A_ROUND, Inbox
 from incoming import Incoming
-from tests.support.discord_payloads import a_bot, a_message
+from tests.support.discord_payloads import THREAD, a_bot, a_message
 from tests.support.people import ANNA
 from tests.support.virtual_time import settle
 
@@ -57,7 +57,10 @@ async def test_of_many_that_come_at_once_a_few_are_handled_in_each_round_of_the_
 async def test_those_that_come_after_one_whose_quote_is_looked_up_do_not_overtake_it(
     opened: tuple[Inbox, Handler, list[discord.Message]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Those of other channels do not wait."""
     inbox, handler, messages = opened
+    *messages, elsewhere = messages
+    elsewhere.channel = inbox._reader._client.get_channel(THREAD)  # type: ignore[assignment]
     found = asyncio.Event()
 
     async def quoted(*_: int) -> None:
@@ -65,9 +68,10 @@ async def test_those_that_come_after_one_whose_quote_is_looked_up_do_not_overtak
 
     monkeypatch.setattr(inbox._history, "quoted", quoted)
     monkeypatch.setattr(inbox._reader, "own_quoted", {messages[2]: 99}.get)
-    taking = asyncio.gather(*map(inbox.take, messages))
+    taking = asyncio.gather(*map(inbox.take, [*messages, elsewhere]))
     await settle()
-    assert len(handler.handled) == 2
+    assert handler.handled == [messages[0].id, messages[1].id, elsewhere.id]
+    handler.handled.remove(elsewhere.id)
     found.set()
     await taking
     assert handler.handled == [message.id for message in messages]
