@@ -139,7 +139,7 @@ async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int
 async def forwarded(
     client: discord.Client, consent: Consent, transcripts: Transcripts, message: discord.Message
 ) -> frozenset[int] | None:
-    """Whose words a message forwards, which Discord does not say; None: they may not be read.
+    """Whose words a message forwards, and from which other channel; None: they may not be read.
 
     Nobody else's where they are the author's own, and where the original is gone, or where the bot may not read: then
     they count as said by who forwards them.
@@ -162,7 +162,7 @@ async def forwarded(
         return None
     if said is None or consent.is_opted_out(said.author_id) or consent.is_forgotten(channel_id, said):
         return None
-    return said.drew_on | said.addressees | {said.author_id}
+    return said.drew_on | said.addressees | {said.author_id} | ({channel_id} - {message.channel.id})
 
 
 async def _original(client: discord.Client, message: discord.Message) -> discord.Message | None:

@@ -492,6 +492,17 @@ async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
         assert "hello" in stage.told()
 
 
+async def test_a_forward_goes_with_the_channel_from_which_it_is(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.say("Chloe", f"my code is {SECRET}", channel="random")
+    scene.pg.allow(said.channel_id, "manage_channels", member=scene.pg.person("Ada"))
+    await scene.ask("Ben", "hello")
+    await scene.decision(scene.say("Ben", forward=said))
+    await scene.use("Ada", "forget", channel="random", everything=True)
+    await is_not_told(scene)
+    await is_not_kept(scene)
+
+
 @pytest.mark.parametrize("whose", ["hers", "the bot's"])
 @pytest.mark.parametrize("way", ["said in the conversation", "said before", "linked", "answered in private"])
 async def test_a_new_forward_of_the_forgotten_is_not_read(scene: Scene, whose: str, way: str) -> None:
