@@ -54,10 +54,12 @@ class Intake:
 
     def routed(self, question: Question, conversation: ChannelConversation | None) -> Question:
         """A question to be answered with its meaning, read now if it was not, and with the mini-app that wants it,
-        unless it answers a prompt."""
+        unless it answers a prompt, or is private: a mini-app keeps what it is told."""
         question = self._read(question, conversation) if question.meaning is UNREAD else question
         meaning = question.meaning
-        app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
+        app = None
+        if not (meaning.prompt or question.is_private):
+            app = self._miniapps.pick(meaning.query, meaning.soft_context)
         if app is None:
             return question
         if not question.reads_history:  # the mini-app may keep words from before the author joined

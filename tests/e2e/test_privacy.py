@@ -84,6 +84,17 @@ async def test_what_they_mention_it_with_is_told_for_that_answer_and_not_kept(sc
     assert not on_disk(folder, SECRET)
 
 
+async def test_what_they_mention_it_with_is_put_on_no_list(scene: Scene, folder: Path) -> None:
+    """It would be kept there, with their name, and shown to others."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.use("Ada", "optout")
+    for words in ("add Shake Shack Shibuya", f"get the {SECRET} burger"):
+        await scene.ask("Ada", words)
+    assert "nothing on the list" in (await scene.ask("Ben", "list our trip")).content
+    await settled(scene)
+    assert not on_disk(folder, SECRET) + on_disk(folder, "Shibuya")
+
+
 async def test_who_opted_out_is_named_for_their_own_answer_only(scene: Scene, folder: Path) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.use("Ada", "optout")
