@@ -39,6 +39,7 @@ T = TypeVar("T")
 HIDDEN = "[hidden]"
 BROKE_OFF = "the connection to the server broke off."
 AWAY = "the server is not running now."
+REPORTED = "the tool itself reported an error."
 ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
 MAX_READ = 4_000  # characters of a server's error text that are read
 MAX_REASON = 300  # characters of it that are passed on
@@ -71,10 +72,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """A failure. why: for the model; detail: for the log. is_answer: the server itself reported it."""
+    """A failure. why: for the model; detail: for the log; kind: the same without the server's words, which may quote
+    what a call gave it. is_answer: the server itself reported it."""
 
     why: str
     detail: str
+    kind: str
     is_answer: bool = False
 
 
@@ -134,7 +137,7 @@ class Connection:
         if not outcome.is_answer:
             self._doubted.set()
             self._call_failed(self.server.name)
-        log.info("mcp_call_failed", server=self.server.name, tool=tool, error=outcome.detail)
+        log.info("mcp_call_failed", server=self.server.name, tool=tool, error=outcome.kind)
         return f"The tool {tool} of server {self.server.name} failed: {outcome.why}"
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], made: list[MadeFile]) -> str:
@@ -252,16 +255,18 @@ class Connection:
                 return await work
         except TimeoutError:
             late = f"the server did not answer within {seconds:g} seconds."
-            return _Trouble(late, late)
+            return _Trouble(late, late, late)
         except (ToolFailed, ModelRetry) as error:
             reason = self._reason(str(error))
-            return _Trouble(reason, reason, is_answer=isinstance(error, ToolFailed))
+            kind = AWAY if reason == AWAY else REPORTED
+            return _Trouble(reason, reason, kind, is_answer=isinstance(error, ToolFailed))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
-            return _Trouble(BROKE_OFF, "cancelled from within")
+            return _Trouble(BROKE_OFF, "cancelled from within", BROKE_OFF)
         except Exception as error:  # noqa: BLE001 - a foreign process and two libraries may raise anything
-            return _Trouble(BROKE_OFF, f"{type(error).__name__}: {self._reason(str(error))}")
+            kind = type(error).__name__
+            return _Trouble(BROKE_OFF, f"{kind}: {self._reason(str(error))}", kind)
 
     def _reason(self, text: str) -> str:
         """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""

@@ -231,6 +231,15 @@ async def test_what_a_tool_says_went_wrong_is_a_line(server: Watched, said: str,
     assert sentence == f"The tool fail of server real failed: Error executing tool fail: {told}"
 
 
+@pytest.mark.parametrize(("tool", "given"), [("fail", "text"), ("echo", "wrong")])
+async def test_what_a_tool_says_went_wrong_is_not_in_the_log(server: Watched, tool: str, given: str) -> None:
+    """It may quote what people said."""
+    with capture_logs() as logs:
+        await server.call(tool, {given: "bluebell"})
+    assert [entry["tool"] for entry in logs if entry["event"] == "mcp_call_failed"] == [tool]
+    assert "bluebell" not in str(logs)
+
+
 async def test_of_a_stack_trace_its_end_is_told(server: Watched) -> None:
     said = 'Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 5\n'
     assert await server.call("fail", {"text": said}) == "The tool fail of server real failed: KeyError: 5"
