@@ -170,7 +170,7 @@ class DiscordActions:
         record = (
             kept.get(message_id) if message.author.id == me else without_lost_quote(to_record(message, me), me, kept)
         )
-        if record and message.message_snapshots:
+        if record:
             people = await forwarded(self._client, self._consent, self._transcripts, message)
             record = with_forwarded(record, people)
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD

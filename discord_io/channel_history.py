@@ -139,19 +139,22 @@ async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int
 async def forwarded(
     client: discord.Client, consent: Consent, transcripts: Transcripts, message: discord.Message
 ) -> frozenset[int] | None:
-    """Whose words a message forwards, and from which other channel; None: they may not be read.
+    """Whose words a message forwards, or quotes by replying to a forward, and from which other channel they are; None:
+    they may not be read.
 
-    Nobody else's where they are the author's own, and where the original is gone, or where the bot may not read: then
-    they count as said by who forwards them.
+    Nobody else's where they are the forwarder's own, and where the original is gone, or where the bot may not read:
+    then they count as said by who forwards them.
     """
-    if not message.message_snapshots:
+    replied_to = message.reference.resolved if message.reference else None
+    forward = replied_to if isinstance(replied_to, discord.Message) else message
+    if not forward.message_snapshots:
         return NOBODY
     try:
         async with asyncio.timeout(QUOTED_SECONDS):
-            if (original := await _original(client, message)) is None:
+            if (original := await _original(client, forward)) is None:
                 return NOBODY
             me, channel_id = bot_of(client)[1], original.channel.id
-            if original.author == message.author:
+            if original.author == forward.author:
                 return NOBODY
             if original.author.id == me:
                 said = (await kept_of(transcripts, channel_id, [original.id])).get(original.id)
@@ -165,9 +168,9 @@ async def forwarded(
     return said.drew_on | said.addressees | {said.author_id} | ({channel_id} - {message.channel.id})
 
 
-async def _original(client: discord.Client, message: discord.Message) -> discord.Message | None:
+async def _original(client: discord.Client, forward: discord.Message) -> discord.Message | None:
     """The message that is forwarded; None: it is gone, or where the bot may not read."""
-    reference = message.reference
+    reference = forward.reference
     if reference is None or reference.message_id is None:
         return None
     channel = client.get_channel(reference.channel_id)
@@ -182,7 +185,9 @@ async def _original(client: discord.Client, message: discord.Message) -> discord
 
 
 def with_forwarded(record: MessageRecord, people: frozenset[int] | None) -> MessageRecord:
-    """The record of a message with whose words it forwards; None: without these words."""
+    """The record of a message with whose words it forwards, or quotes from a forward; None: without these words."""
+    if people is None and record.reply_to_id is not None:
+        return requoted(record, None)
     if people is None:
         return replace(record, readable=UNREAD_FORWARD, images=(), files=())
     return replace(record, drew_on=record.drew_on | people) if people else record

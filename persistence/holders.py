@@ -27,7 +27,7 @@ from persistence.snapshots import Snapshots
 from persistence.stored_state import Encode, as_json
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
-from state.message import Appended, Source
+from state.message import Appended, Source, requoted
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from understanding.stopping import Stop, read_stop
@@ -81,7 +81,7 @@ class Forget:
     def covers_quote(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:
             return message.reply_to_id in self.message_ids
-        return self.author_id in (None, message.reply_to_author_id)
+        return self.author_id in (None, message.reply_to_author_id, *message.quoted_from)
 
     @property
     def sources(self) -> list[Source]:
@@ -137,8 +137,9 @@ class Holders:
         conversation = self._conversations.get(channel_id)
         before = conversation.find(message.message_id) if conversation else None
         # Its quote has not changed, and what was dropped of that stays dropped.
-        quoted = (before.reply_to_text, before.reply_files) if before else ("", ())
-        message = replace(message, reply_to_text=quoted[0], reply_files=quoted[1])
+        quoted = before or requoted(message, None)
+        text, files, people = quoted.reply_to_text, quoted.reply_files, quoted.drew_on
+        message = replace(message, reply_to_text=text, reply_files=files, drew_on=people)
         if before and before.tells_off:
             # It tells the bot to keep out only as long as it says so.
             stop = read_stop(message.content, message.calls_bot or self._wires.bot()[0])

@@ -27,8 +27,7 @@ from storage.store import ANY, Key, Row, unquoted
 log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
-MESSAGE, GUILD = "message", "guild"
-SYSTEM, CONTEXT, OUTPUT = "system", "context", "output"
+MESSAGE, GUILD, SYSTEM, CONTEXT, OUTPUT = "message", "guild", "system", "context", "output"
 KIND_OF = {MessageCategory.SYSTEM: SYSTEM, MessageCategory.CONTEXT: CONTEXT, MessageCategory.SYSTEM_OUTPUT: OUTPUT}
 REPLY = b'"reply_to_id"'
 PAGE = 500  # messages handled at once, before other work of the thread
@@ -69,7 +68,7 @@ def to_message(record: MessageRecord, tokens: int = 0) -> Message:
     for name in OPTIONAL:
         if value := getattr(record, name):
             fields[name] = value
-    for name, people in ("addressees", record.addressees), ("drew_on", record.drew_on - record.quoted_from):
+    for name, people in ("addressees", record.addressees), ("drew_on", record.drew_on):
         if people:
             fields[name] = list(people)
     for name in ("files", "reply_files"):
@@ -296,9 +295,8 @@ class Transcript:
     ) -> tuple[int | None, int]:
         """Changes a page of messages. naming: only those in which this id occurs; None: all, and drops unreadable ones.
 
-        replies: also those that reply to any message.
-
-        Returns the id at which the next page starts (None: there is none), and how many messages were changed.
+        replies: also those that reply to any message. Returns the id at which the next page starts (None: there is
+        none), and how many messages were changed.
         """
         rows = self._writer.read(MESSAGE, channel_id, since=since, limit=limit)
         mark, count = b"" if naming is None else b"%d" % naming, 0
@@ -385,11 +383,13 @@ def forget_person(author_id: int, through: int = ANY) -> Change:
         fields = message.metadata
         if fields.get("message_id", 0) > through:
             return message
-        if author_id in (fields.get("author_id"), *fields.get("addressees", ()), *fields.get("drew_on", ())):
+        draws_on = author_id in fields.get("drew_on", ())
+        is_quote = draws_on and message.role == "user" and "reply_to_id" in fields and "is_label" not in fields
+        if author_id in (fields.get("author_id"), *fields.get("addressees", ())) or (draws_on and not is_quote):
             gone.add(fields.get("message_id"))
             return None
-        if fields.get("reply_to_author_id") == author_id:
-            unnamed = {name: value for name, value in fields.items() if name != "reply_to_author"}
+        if is_quote or fields.get("reply_to_author_id") == author_id:
+            unnamed = {name: value for name, value in fields.items() if name not in ("reply_to_author", "drew_on")}
             return _quoting(replace(message, metadata=unnamed), "")
         return _quoting(message, "") if fields.get("reply_to_id") in gone else message
 

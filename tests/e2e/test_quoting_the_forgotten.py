@@ -521,6 +521,23 @@ async def test_a_new_forward_of_the_forgotten_is_not_read(scene: Scene, whose: s
     assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("how", ["forget", "optout"])
+async def test_a_reply_to_a_forward_quotes_nothing_of_who_is_forgotten(scene: Scene, how: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    forward = scene.say("Ben", forward=scene.say("Chloe", f"my code is {SECRET}", channel="random"))
+    asked = scene.mention("Ada", "look", reply_to=forward.id)
+    await scene.answer_to(asked)
+    assert SECRET in scene.told()
+    await scene.edit(asked, f"<@{scene.pg.bot_id}> look at this")
+    await scene.use("Chloe", how)
+    await is_not_told(scene)
+    assert "look at this" in scene.told()
+    await is_not_kept(scene)
+    scene.bot.conversations.end(asked.channel_id)
+    await scene.ask("Ada", "and look again", reply_to=forward.id)
+    assert SECRET not in scene.told()
+
+
 @pytest.mark.parametrize("since", ["this start", "the next"])
 async def test_a_forward_of_somebody_who_opted_out_is_not_read(stage: Scene, since: str) -> None:
     """Nor where the message that it forwards has to be looked up, as it was posted before the bot was started."""
