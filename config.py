@@ -46,303 +46,310 @@ class Settings(SettingChecks):
     )
     discord_api_base: str | None = setting(
         None,
-        "Another server that speaks Discord's protocol, to which links lead too; set with DISCORD_GATEWAY_URL, "
-        "or not at all; unset: Discord.",
+        "The address of another server that speaks Discord's protocol; links to messages lead there too. Set it "
+        "together with DISCORD_GATEWAY_URL; unset: Discord.",
         "an https:// (or loopback http://) address ending in /api/v10, such as https://host/api/v10",
         example="https://host.example/api/v10",
     )
     discord_gateway_url: str | None = setting(
         None,
-        "That server's gateway.",
+        "The gateway of that server.",
         "a wss:// (or loopback ws://) address, such as wss://gateway.host/",
         example="wss://gateway.host.example/",
     )
     channels: Annotated[frozenset[PositiveInt], NoDecode] = setting(
         frozenset(),
-        "The ids of the channels or categories it may speak in, threads included; empty: all it can see.",
+        "The ids of the channels and categories it may speak in, with their threads; empty: all that it can see.",
         "channel ids separated by commas, or leave it empty for all channels",
     )
     threads: Literal["off", "join", "open"] = setting(
         "join",
-        "Whether it takes part in threads and posts; open: it also has a longer conversation go on in a thread.",
+        "Whether it takes part in threads and forum posts; open: it also offers to move a long talk to a thread.",
     )
     direct_messages: Literal["off", "listed", "open"] = setting(
         "off",
-        "Whose direct messages it answers: nobody's, those of USERS, or everybody's; others are told so once a day.",
+        "Whose direct messages the bot answers. off: nobody's; listed: only those of USERS; open: everybody's. Others "
+        "are told so once a day.",
     )
     users: Annotated[frozenset[PositiveInt], NoDecode] = setting(
         frozenset(),
-        "The ids of those whose direct messages it answers, with DIRECT_MESSAGES=listed.",
+        "The ids of the people whose direct messages the bot answers, with DIRECT_MESSAGES=listed.",
         "user ids separated by commas, or leave it empty for nobody",
     )
 
     forum_tags: Annotated[frozenset[str], NoDecode] = setting(
         frozenset(),
-        "Posts of forums with one of these tags are questions to the room: where nobody answers one, it offers to. "
-        "Where offers are on in a forum, all its posts are.",
+        "Forum posts with one of these tags are questions to everybody: if nobody answers, the bot offers to. In a "
+        "forum where offers are on, this goes for all posts.",
         "names of tags separated by commas, or leave it empty for none",
     )
 
     model: str = setting(
         "demo",
-        "Who answers: provider and model, as docs/models.md lists them; several are fallbacks; demo: the demo model.",
+        "The model that answers, as provider:name (docs/models.md). Several are fallbacks; demo: the demo model.",
         "provider:name, several separated by commas as fallbacks, or demo, such as openai:gpt-5",
         example="openai:gpt-5-mini",
     )
     models: Annotated[tuple[str, ...], NoDecode] = setting(
         (),
-        "The models beside MODEL of which one can be chosen for a server or a channel; empty: none.",
+        "Models, besides MODEL, that can be chosen for a server or a channel; empty: none.",
         "provider:name, several separated by commas, or leave it empty for none",
         example="openai:gpt-5, anthropic:claude-sonnet-5-5",
     )
     judge_model: str | None = setting(
         None,
-        "The fast model that is asked in doubtful cases, with USE_LLM_JUDGE.",
+        "The fast model that judges doubtful messages, with USE_LLM_JUDGE.",
         "provider:name, or leave it out to use MODEL",
     )
     coordinator_model: str | None = setting(
         None,
-        "The fast model that picks among several agents.",
+        "The fast model that chooses which of several agents answers.",
         "provider:name, or leave it out to use JUDGE_MODEL",
     )
     rewrite_model: str | None = setting(
         None,
-        'A fast model that completes "And tomorrow?" where the rules cannot.',
+        'A fast model that completes questions such as "And tomorrow?" when the built-in rules cannot.',
         "provider:name, or leave it out for none",
     )
     transcribe_model: str | None = setting(
         None,
-        "Who writes down voice messages, up to ten minutes each; unset: the bot says that it cannot listen.",
+        "The model that transcribes voice messages of up to ten minutes; unset: the bot says that it cannot listen.",
         "provider:name of a provider that speaks OpenAI's protocol, or leave it out",
         example="openai:gpt-4o-mini-transcribe",
     )
     instructions: str = setting(
         "",
-        "Persona, language, house rules; added to the bot's own instructions.",
+        "Persona, language and house rules, added to the bot's own instructions.",
         "at most 20,000 characters of text",
         max_length=20_000,
     )
     openai_state: Literal["off", "response", "conversation"] = setting(
         "off",
-        "Whether, and how, OpenAI remembers conversations, which then are not sent again; for one openai: model.",
+        "Whether, and how, OpenAI stores conversations, to spare sending them again; needs one openai: model.",
     )
 
     attachment_characters: int = setting(
         60_000,
-        "Characters of attached texts and PDFs that the agent is told for one answer; four are about a token.",
+        "The most characters of attached texts and PDFs that the agent reads for one answer; four are about a token.",
         ge=1_000,
         le=1_000_000,
     )
 
     conversation_timeout_seconds: float = setting(
-        120, "A conversation is over after so long without any message.", gt=0, le=86_400
+        120, "A conversation ends after this long without a message.", gt=0, le=86_400
     )
     name_calls: bool = setting(
         True,
-        "Whether its name or nickname, at the start or the end of a message, calls it as a mention does "
-        '("Parley are you there?"; not "Parley is nice"); a name that is a common word needs its comma.',
+        "Whether the bot's name or nickname, at the start or end of a message, calls it like a mention (\"Parley are "
+        'you there?", not "Parley is nice"). A name that is a common word needs a comma.',
     )
     followup_eagerness: Literal["quiet", "balanced", "eager"] = setting(
-        "balanced", "How sure it must be that a message without a mention was said to it."
+        "balanced", "How sure the bot must be that a message without a mention is meant for it."
     )
     followup_window_seconds: float = setting(
-        60, "How long after the bot spoke, in a quiet channel, anybody's short question counts.", ge=0, le=86_400
+        60,
+        "How long after the bot spoke anybody's short question, in a quiet channel, counts as meant for it.",
+        ge=0,
+        le=86_400,
     )
     burst_seconds: float = setting(
         2.5,
-        "How long somebody who writes several short messages is heard out, at most, before they are answered; "
-        "0: not at all.",
+        "How long the bot waits, at most, for somebody who writes several short messages, before it answers them "
+        "together; 0: it does not wait.",
         ge=0,
         le=60,
     )
     decline: bool = setting(
         True,
-        "Whether the agent is asked about doubtful messages, and may decline; not with the demo model.",
+        "Whether the agent is asked about doubtful messages and may decline to answer; the demo model never declines.",
         "on or off",
     )
-    use_llm_judge: bool = setting(False, "Whether the judge is asked in doubtful cases.")
+    use_llm_judge: bool = setting(False, "Whether the judge, a fast model, is asked about doubtful messages.")
 
     awaiting_ttl_seconds: float = setting(
         120,
-        "How long a question of the bot's stays open; typing, a form and an answer beside the point extend that.",
+        "How long a question from the bot stays open; typing, a form and an answer beside the point extend that.",
         gt=0,
         le=3_600,
     )
     soft_context_ttl_seconds: float = setting(
-        300, "How long what was last done in a channel goes with its messages.", gt=0, le=86_400
+        300, "How long mini-apps are told what was last done in a channel.", gt=0, le=86_400
     )
     cache_ttl_seconds: float = setting(
         600,
-        "How long what is known of an idle channel is kept, and how far a question's time can be extended.",
+        "How long an idle channel's state is kept; also the longest that a question from the bot can stay open.",
         gt=0,
         le=86_400,
     )
     nominatim_url: str | None = setting(
         None,
-        "Where the trip planner looks up venues; unset: a small sample.",
+        "Where the trip planner looks up venues; unset: in a small sample.",
         "an https:// address such as https://nominatim.openstreetmap.org, or leave it out",
         example="https://nominatim.openstreetmap.org",
     )
 
     agents: Path | SecretStr | None = setting(
         None,
-        "A file with agents beside the general one, or its text.",
+        "A file that defines more agents, or its text.",
         "the path of a TOML file with [[agent]] tables, or the tables themselves, or leave it out",
         example="agents.toml",
     )
     agent_state_seconds: float = setting(
         86_400,
-        "How long a remote agent's conversation is gone on with once the channel's own is over; 0: not at all.",
+        "How long a remote agent's conversation can be continued after the channel's has ended; 0: not at all.",
         ge=0,
         le=2_592_000,
     )
     mcp_config: Path | SecretStr | None = setting(
         None,
-        "A file with MCP servers that lend the agent tools, or its text.",
-        "the path of an mcp.json, or what would stand in one, or leave it out",
+        "A file that lists MCP servers, whose tools the agent can use, or its text.",
+        "the path of an mcp.json file, or its text, or leave it out",
         example="mcp.json",
     )
     gpa_keep_turns: int = setting(
         5,
-        "Of how many turns the general agent is given back what its tools were asked and answered.",
+        "From how many earlier turns the general agent still sees its tool calls and their results.",
         ge=0,
         le=100,
     )
     session_tokens: int = setting(
-        12_000, "Tokens of a conversation that the general agent is given back, the oldest of which go first.", ge=2_000
+        12_000, "How many tokens of a conversation the general agent sees; the oldest are left out first.", ge=2_000
     )
     session_summary_tokens: int = setting(
-        500, "Tokens of the summary of what goes, which takes a call of MODEL; 0: none is made.", ge=0, le=10_000
+        500, "Tokens of the summary of what is left out, which takes a call of MODEL; 0: no summary.", ge=0, le=10_000
     )
     max_messages_per_session: int = setting(
-        5_000, "Messages of a channel's stored session, behind which it goes on in a new one.", ge=10
+        5_000, "The most messages in one stored session of a channel; after that, a new one begins.", ge=10
     )
     shared_context: bool = setting(
         False,
-        "Whether each of several agents is told whom, which place and which link people mentioned last.",
+        "Whether each of several agents is told which person, place and link people mentioned last.",
     )
 
     offer_timeout_seconds: float = setting(
         600,
-        "How long an offer stands when nobody takes notice of it, and how long after a talk with the bot none is made.",
+        "How long an ignored offer stays open; also how long after a talk with the bot none is made.",
         ge=10,
         le=86_400,
     )
     offer_cooldown_seconds: float = setting(
         1_800,
-        "For how much longer no offer is made in the channel after that; it doubles with each offer in a row that is "
-        "ignored or declined, up to a week.",
+        "How much longer, after that, the bot makes no offer in the channel. It doubles with each offer in a row that "
+        "is ignored or declined, up to a week.",
         ge=10,
         le=604_800,
     )
-    offers_per_day: int = setting(3, "Offers in a channel in any 24 hours; 0: none anywhere.", ge=0, le=100)
+    offers_per_day: int = setting(3, "The most offers in a channel in any 24 hours; 0: none anywhere.", ge=0, le=100)
     offer_quiet_hours: Annotated[values.QuietHours | None, NoDecode] = setting(
         None,
-        "When no offers are made; in UTC where no time zone is named.",
+        "The hours in which no offers are made, in UTC unless you name a time zone.",
         "hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none",
     )
 
-    turns_per_user_minute: int = setting(20, "Answers to one person a minute.", ge=1)
+    turns_per_user_minute: int = setting(20, "The most answers to one person per minute.", ge=1)
     turns_at_once: int = setting(
         64,
-        "How many answers of agents one process makes at once; what else is asked waits, in fairness between servers "
-        "and channels.",
+        "How many agents' answers one process makes at once; others wait, in fair turns for servers and channels.",
         ge=1,
         le=10_000,
     )
     turn_tokens: int = setting(
         100_000,
-        "Tokens of one answer; 0: no cap.",
+        "The most tokens for one answer; 0: no cap.",
         "a whole number from 30000, or 0 for no cap",
         ge=0,
     )
     budgets: Annotated[tuple[values.BudgetLimit, ...], NoDecode] = setting(
         "$5 a day, $50 a month",
-        "The most that models may cost, or use of tokens, a day or month (UTC): in all, a guild, a channel, a person.",
+        "The most that models may cost, or the most tokens they may use, per day or month (UTC): in total, per guild "
+        "(server), channel or person.",
         f"budgets such as {values.BUDGET_EXAMPLE}, or off for none",
         validate_default=True,
     )
     prices: Path | SecretStr | None = setting(
         None,
-        "A file with what models cost, or its text; other models cost what is known of them, or count in tokens alone.",
+        "A file with the prices of models, or its text. For other models, built-in prices count; without one, only "
+        "tokens are counted.",
         "the path of a TOML file with a table for each model, or the tables themselves, or leave it out",
         example="prices.toml",
     )
-    person_tokens: int = setting(500_000, "Tokens per day (UTC) of what one person asks; 0: no cap.", ge=0)
-    guild_tokens: int = setting(1_500_000, "Tokens per day (UTC) of one server; 0: no cap.", ge=0)
-    daily_tokens: int = setting(3_000_000, "Tokens of all model calls per day (UTC), the judge's too; 0: no cap.", ge=0)
+    person_tokens: int = setting(500_000, "The most tokens per day (UTC) for one person's questions; 0: no cap.", ge=0)
+    guild_tokens: int = setting(1_500_000, "The most tokens per day (UTC) for one server; 0: no cap.", ge=0)
+    daily_tokens: int = setting(
+        3_000_000, "The most tokens per day (UTC) for all model calls, including the judge's; 0: no cap.", ge=0
+    )
 
     state_dir: Path = setting(
         Path(".parley"),
-        "The folder for what is kept on disk, for one process at a time; files of others in it are left alone. "
-        "The playground uses the folder playground in it, no Redis, and a key of its own.",
+        "The folder for stored data, for one process at a time; other files in it are left alone. The playground uses "
+        "its subfolder playground, no Redis and a key of its own.",
         "a folder, such as .parley",
     )
     redis_url: SecretStr | None = setting(
         None,
-        "Keeps all but the decision log in Redis instead of STATE_DIR.",
+        "Stores everything but the decision log in Redis instead of STATE_DIR.",
         "a redis:// or rediss:// address, or leave it out",
     )
     state_key: SecretStr | None = setting(
         None,
-        "Encrypts what is kept. Unset, a key is made at the first start and lies beside the data, in state.key (or in "
-        "Redis); set, it lies apart from them. To change it, list the new one and the old one for one start, at which "
-        "all is written anew.",
+        "Encrypts stored data. Unset: the bot makes a key at its first start and stores it next to the data, in "
+        "state.key or in Redis. To change it, list the new key and the old one for one start, which encrypts "
+        "everything anew.",
         "one or two keys made by cryptography's Fernet.generate_key(), separated by a comma, or leave it out",
     )
-    retention_days: int = setting(30, "What was said longer ago is deleted.", ge=1, le=36_500)
+    retention_days: int = setting(30, "Stored messages are deleted after this many days.", ge=1, le=36_500)
     catch_up_seconds: float = setting(
         300,
-        "How far back questions that were missed or not finished are answered after a restart; 0: none.",
+        "How far back, after a restart, the bot answers missed and unfinished questions; 0: it answers none.",
         ge=0,
         le=86_400,
     )
     decision_log: Literal["on", "off", "content"] = setting(
         "on",
-        "Whether decisions are logged; content: the text of messages too.",
+        "Whether decisions are logged; content: with the text of messages.",
         "on, off, or content (on, and the text of messages is kept too)",
     )
 
     notice_channel: PositiveInt | None = setting(
         None,
-        "The id of a channel in which its owner is told of budgets that run out, a model that fails and missing "
-        "permissions; unset: none.",
+        "The id of a channel where the bot tells you about used-up budgets, a failing model and missing permissions; "
+        "unset: no notices.",
         "a channel id, or leave it out for no notices",
     )
     port: int | None = setting(
         None,
-        "The bot's own HTTP, on all interfaces: /healthz, /privacy, with CONSOLE_PASSWORD /metrics and the console; in "
-        "a playground on loopback only.",
+        "The port of the bot's HTTP server, on all interfaces: /healthz, /privacy and, with CONSOLE_PASSWORD, "
+        "/metrics and the console; in a playground on loopback only.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,
     )
     console_password: SecretStr | None = setting(
         None,
-        "The password of the console, at /console, and of /metrics; without one both are off but in a playground.",
+        "The password for the console (/console) and /metrics; unset: both are off, except in a playground.",
         "a password of 8 to 200 characters, or leave it out for no console",
     )
     console_show_content: bool = setting(
-        False, "Whether the console shows what people wrote, and their names, to whoever has its password.", "on or off"
+        False, "Whether the console shows messages and names to anyone who has its password.", "on or off"
     )
     public_url: str | None = setting(
         None,
-        "Where people reach that HTTP, for what /privacy links to; unset: Railway's public domain, where there is one.",
+        "The public address of the HTTP server, for links in /privacy; unset: Railway's public domain, if any.",
         "an https:// address such as https://parley.example.org, or leave it out",
         example="https://parley.example.org",
     )
     contact: str = setting(
         "",
-        "Whom people can write to about what is kept of them, shown by /privacy.",
+        "Whom people can write to about their data; /privacy shows it.",
         "at most 200 characters, such as privacy@example.org",
         example="privacy@example.org",
         max_length=200,
     )
     playground_host: str = setting(
-        "127.0.0.1", "Where the playground listens.", "an address of this machine, such as 127.0.0.1"
+        "127.0.0.1", "The address on which the playground listens.", "an address of this machine, such as 127.0.0.1"
     )
     playground_port: int = setting(
-        8321, "On which port the playground listens.", "a port from 0 to 65535, 0 for any free one", ge=0, le=65_535
+        8321, "The port on which the playground listens.", "a port from 0 to 65535, 0 for any free one", ge=0, le=65_535
     )
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "info", "How much is logged; debug: also each message that starts no conversation."
@@ -350,12 +357,12 @@ class Settings(SettingChecks):
 
     shards: Literal["auto"] | None = setting(
         None,
-        "auto: this is one of several processes, which divide the bot's shards by leases in Redis; needs REDIS_URL.",
+        "auto: this process is one of several, which divide the bot's shards by leases in Redis; needs REDIS_URL.",
         "auto, or leave it out for one process with all shards",
     )
     shard_count: int | None = setting(
         None,
-        "How many shards the bot has, in all processes; unset: as many as Discord recommends.",
+        "How many shards the bot has, in all processes together; unset: as many as Discord recommends.",
         "a whole number from 1 to 10000, or leave it out for as many as Discord recommends",
         ge=1,
         le=10_000,
@@ -363,7 +370,7 @@ class Settings(SettingChecks):
     )
     shard_ids: Annotated[tuple[int, ...], NoDecode] = setting(
         (),
-        "The shards of this process, where others have the rest; needs SHARD_COUNT, of which all have the same.",
+        "The shards of this process, when others have the rest; needs SHARD_COUNT, the same in all processes.",
         "numbers of shards such as 0-3,7, or leave it out for all",
         example="0-3,7",
     )

@@ -30,39 +30,42 @@ IN_README = (
 PROVIDERS_IN_README = ("openai", "anthropic", "google", "groq", "openrouter", "ollama")
 TABLE = re.compile(r"(?<=<!-- by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
 MODELS = re.compile(r"(?<=<!-- providers, by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
-# The first setting of each section, its heading, and what stands below that on the page.
+# The first setting of each section, its heading, and the text below it on the page.
 SECTIONS = {
     "discord_token": ("Discord", "How to get a token: [quick start](quickstart.md#2-make-a-bot-at-discord-3-minutes)."),
     "model": (
         "Models",
         "The providers' own variables (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, ...) count too: "
-        "[which models answer](models.md).",
+        "[which models you can use](models.md).",
     ),
-    "conversation_timeout_seconds": ("When it speaks", "More: [when it speaks](deciding.md)."),
-    "awaiting_ttl_seconds": ("Its questions, and mini-apps", "More: [how it asks](prompts-and-mini-apps.md)."),
+    "conversation_timeout_seconds": ("When the bot speaks", "More: [when the bot speaks](deciding.md)."),
+    "awaiting_ttl_seconds": (
+        "Questions from the bot, and mini-apps",
+        "More: [prompts and mini-apps](prompts-and-mini-apps.md).",
+    ),
     "agents": (
         "Agents and tools",
         "More: [what the agent can do](agents-and-tools.md). Paths are relative to the working directory.",
     ),
-    "offer_timeout_seconds": ("Offers", "More: [how it offers](offers.md)."),
+    "offer_timeout_seconds": ("Offers", "More: [offers](offers.md)."),
     "turns_per_user_minute": ("Caps", "More: [what the caps do](deciding.md#what-the-caps-do), [budgets](budgets.md)."),
     "state_dir": (
-        "What is kept",
-        "More: [what outlives a restart](reliability.md), [privacy](privacy.md), [the decision log](decision-log.md). "
-        "A `STATE_KEY` is made by\n\n"
+        "Stored data",
+        "More: [reliability](reliability.md), [privacy](privacy.md), [the decision log](decision-log.md). "
+        "This command makes a `STATE_KEY`:\n\n"
         '    .venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"',
     ),
-    "port": ("The process", "More: [where it runs](deploy.md)."),
+    "port": ("The process", "More: [deploy](deploy.md)."),
     "shards": (
         "Several processes",
-        "For a bot that one process cannot carry, which most never are. More: [scaling](scaling.md).",
+        "For a bot too large for one process; most bots never need these. More: [scaling](scaling.md).",
     ),
 }
 KEYS = "# The providers' own variables: docs/models.md.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"
 
 
 def written() -> dict[Path, str]:
-    """Each file, and what stands in it."""
+    """Each file and its contents."""
     readme, models = ROOT / "README.md", ROOT / "docs" / "models.md"
     places = ROOT / "docs" / "place-settings.md"
     table = f"\n{_table(IN_README, with_values=False)}\n"
@@ -78,10 +81,11 @@ def written() -> dict[Path, str]:
 
 def _page() -> str:
     parts = [
-        "# What can be set?\n\n"
-        "What stands below, by variables of the environment, or of `.env` in the working directory (copy\n"
-        "`.env.example`). All are optional, and empty counts as unset. A value that cannot work ends the start with\n"
-        "one sentence that says what would. `make settings` writes this page from `Settings` in `config.py`.\n"
+        "# Settings\n\n"
+        "Set these variables in the environment, or in the file `.env` in the working directory (copy\n"
+        "`.env.example`). All are optional; an empty one counts as unset. If a value cannot work, the bot does not\n"
+        "start, and says in one sentence which values do. `make settings` writes this page from `Settings` in\n"
+        "`config.py`.\n"
     ]
     for names in _sections():
         title, text = SECTIONS[names[0]]
@@ -128,7 +132,7 @@ def _variables(provider: Provider) -> str:
 
 def _example() -> str:
     parts = [
-        "# Copy to .env and fill in what you need, or have `make setup` ask for it. Everything is optional: without\n"
+        "# Copy this file to .env and fill in what you need, or let `make setup` ask you. All are optional: without\n"
         "# DISCORD_TOKEN the playground starts, without MODEL the demo model answers. `make settings` writes this.\n"
     ]
     for names in _sections():

@@ -93,13 +93,13 @@ class PlaceSettings(BaseModel):
 
     answers: Annotated[
         Literal["follow", "mentions", "off"] | None,
-        About("When it answers", "follow: conversations too; mentions: only when called; off: never", WHERE),
+        About("When it answers", "follow: mentions and conversations; mentions: only when called; off: never", WHERE),
     ] = None
     allowed_channels: Annotated[
         Ids | None,
         About(
             "Allowed channels",
-            "The only channels and categories it speaks in; none chosen: all that are not blocked",
+            "The bot speaks only in these channels and categories; none chosen: in all that are not blocked",
             WHERE,
             levels=GUILD_ONLY,
             combining=Combining.EVERY,
@@ -110,7 +110,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Blocked channels",
-            "Channels and categories it does not speak in, whatever else is set",
+            "The bot never speaks in these channels and categories, whatever else is set",
             WHERE,
             levels=GUILD_ONLY,
             combining=Combining.ANY,
@@ -119,14 +119,18 @@ class PlaceSettings(BaseModel):
     ] = None
     threads: Annotated[
         Literal["off", "join", "open"] | None,
-        About("Threads", "Whether it takes part in threads; open: a longer talk may go on in one", WHERE),
+        About(
+            "Threads",
+            "off: not in threads; join: in threads too; open: it also offers to move a long talk to a thread",
+            WHERE,
+        ),
     ] = None
 
     allowed_roles: Annotated[
         Ids | None,
         About(
             "Allowed roles",
-            "It answers only members with one of these roles, and the allowed members; none chosen: all",
+            "The bot answers only members with one of these roles, and allowed members; none chosen: everybody",
             WHO,
             combining=Combining.EVERY,
             listed=Listed.ROLES,
@@ -136,7 +140,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Allowed members",
-            "It answers only these, and members with an allowed role; none chosen: all",
+            "The bot answers only these members, and those with an allowed role; none chosen: everybody",
             WHO,
             combining=Combining.EVERY,
             listed=Listed.USERS,
@@ -146,7 +150,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Blocked roles",
-            "It does not answer members with one of these roles, whatever else is set",
+            "The bot never answers members with one of these roles, whatever else is set",
             WHO,
             combining=Combining.ANY,
             listed=Listed.ROLES,
@@ -156,7 +160,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Blocked members",
-            "It does not answer these, whatever else is set",
+            "The bot never answers these members, whatever else is set",
             WHO,
             combining=Combining.ANY,
             listed=Listed.USERS,
@@ -165,19 +169,21 @@ class PlaceSettings(BaseModel):
 
     eagerness: Annotated[
         Literal["quiet", "balanced", "eager"] | None,
-        About("Eagerness", "How sure it must be that a message without a mention was said to it", HOW),
+        About("Eagerness", "How sure the bot must be that a message without a mention is meant for it", HOW),
     ] = None
     decline: Annotated[
         bool | None,
-        About("May decline", "Whether its model is asked about doubtful messages, and may keep silent", HOW),
+        About("May decline", "Whether the model is asked about doubtful messages, and may decide not to answer", HOW),
     ] = None
     judge: Annotated[
         bool | None,
-        About("Judge", "Whether a second, fast model is asked about doubtful messages first", HOW),
+        About("Judge", "Whether a second, fast model judges doubtful messages first", HOW),
     ] = None
     offers: Annotated[
         bool | None,
-        About("Offers of help", "Whether it offers help where a question stays unanswered", HOW, levels=NOT_IN_THREADS),
+        About(
+            "Offers of help", "Whether the bot offers help when nobody answers a question", HOW, levels=NOT_IN_THREADS
+        ),
     ] = None
 
     persona: Annotated[
@@ -185,7 +191,7 @@ class PlaceSettings(BaseModel):
         Field(max_length=2_000),
         About(
             "Persona",
-            "Who it is here, and how it is to speak",
+            "Who the bot is here, and how it should speak",
             MODEL,
             use="at most 2,000 characters of text",
             is_for_managers=True,
@@ -196,7 +202,7 @@ class PlaceSettings(BaseModel):
         Field(max_length=60),
         About(
             "Language",
-            "The language it answers in, such as German; empty: that of the question",
+            "The language of the answers, such as German; empty: the language of the question",
             MODEL,
             use="the name of a language, such as German",
         ),
@@ -204,11 +210,11 @@ class PlaceSettings(BaseModel):
     model: Annotated[
         str | None,
         Field(max_length=100),
-        About("Model", "Which model answers", MODEL, use="one of the models that /model lists"),
+        About("Model", "The model that answers here", MODEL, use="one of the models that /model lists"),
     ] = None
     tools: Annotated[
         bool | None,
-        About("Tools", "Whether its model may search, react, pin, make polls and use other tools", MODEL),
+        About("Tools", "Whether the model may search, react, pin, make polls and use other tools", MODEL),
     ] = None
 
     budget: Annotated[
@@ -216,7 +222,7 @@ class PlaceSettings(BaseModel):
         Field(max_length=100),
         About(
             "Budget",
-            "What its answers here may use, such as: $1 a day, 2000000 tokens a month",
+            "The most that answers here may cost, such as: $1 a day, 2000000 tokens a month",
             MONEY,
             levels=EVERYWHERE - {Level.CATEGORY},
             combining=Combining.EACH,
@@ -228,7 +234,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Roles without a budget",
-            "Members with one of these roles are answered also when the server's own budget, or theirs, is spent",
+            "Members with these roles get answers even when the server's budget, or their own, is used up",
             MONEY,
             levels=GUILD_ONLY,
             combining=Combining.ANY,
