@@ -59,12 +59,12 @@ class Settings(SettingChecks):
     )
     channels: Annotated[frozenset[PositiveInt], NoDecode] = setting(
         frozenset(),
-        "The ids of the channels and categories it may speak in, with their threads; empty: all that it can see.",
+        "The ids of the channels and categories the bot may speak in, with their threads; empty: all it can see.",
         "channel ids separated by commas, or leave it empty for all channels",
     )
     threads: Literal["off", "join", "open"] = setting(
         "join",
-        "Whether it takes part in threads and forum posts; open: it also offers to move a long talk to a thread.",
+        "Whether the bot takes part in threads and posts; open: it also offers to move a long talk to a thread.",
     )
     direct_messages: Literal["off", "listed", "open"] = setting(
         "off",
@@ -268,8 +268,8 @@ class Settings(SettingChecks):
     )
     prices: Path | SecretStr | None = setting(
         None,
-        "A file with the prices of models, or its text. For other models, built-in prices count; without one, only "
-        "tokens are counted.",
+        "A file with the prices of models, or its text. Other models have their built-in price; without one, only "
+        "their tokens are counted.",
         "the path of a TOML file with a table for each model, or the tables themselves, or leave it out",
         example="prices.toml",
     )
