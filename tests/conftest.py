@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from compileall import compile_file
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,17 +24,19 @@ if TYPE_CHECKING:
     from tests.support.stub_responses import StubResponses
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DISCORD_BOT_TOKEN")
+HERE = Path(__file__).parent
+ALL_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", re.MULTILINE)
 MEMORY, ENOUGH_BYTES = "/dev/shm", 1 << 30  # noqa: S108 - Linux's disk in memory; in a container it may be tiny
 
 # What is loaded stays until the end: to look through it again and again would take an eighth of the time.
 gc.set_threshold(100_000, 50, 50)
+# Several threads each, in several workers, would spend their time waiting for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_configure() -> None:
     # To rewrite the tests' asserts takes as long as all else of loading them.
     sys.dont_write_bytecode = False
-    # Several threads each, in several workers, would spend their time waiting for each other.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if "TMPDIR" not in os.environ and _is_roomy(MEMORY):
         # A real disk is waited for longer than it takes to run the tests that write to it.
         tempfile.tempdir = MEMORY
@@ -38,6 +45,27 @@ def pytest_configure() -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """For `-n auto`: a quick test waits for part of its time, for sockets and threads; slow ones start processes."""
     return (os.cpu_count() or 1) * 3 // 2 if config.option.markexpr == "not slow" else None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What a module loads whose tests are all slow takes seconds, in each worker."""
+    return True if config.option.markexpr == "not slow" and _is_all_slow(collection_path) else None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """What nobody has compiled yet, each worker compiles a part of, and reads the other parts."""
+    if worker := getattr(session.config, "workerinput", None):
+        part = slice(int(worker["workerid"][2:]), None, worker["workercount"])
+        modules = sorted(path for depth in ("", "[!.]*/", "[!.]*/*/") for path in HERE.parent.glob(f"{depth}*.py"))
+        for path in [path for path in modules if HERE not in path.parents][part]:
+            compile_file(path, quiet=2)
+        for path in [path for path in modules if path.match("tests/*/test_*.py") and not _is_all_slow(path)][part]:
+            with suppress(Exception, pytest.skip.Exception):  # it is reported when the tests are collected
+                import_module(f"tests.{path.parent.name}.{path.stem}")  # which also rewrites its asserts
+
+
+def _is_all_slow(path: Path) -> bool:
+    return path.suffix == ".py" and ALL_SLOW.search(path.read_text()) is not None
 
 
 def _is_roomy(folder: str) -> bool:
