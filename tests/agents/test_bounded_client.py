@@ -122,9 +122,12 @@ async def test_an_event_is_shortened_before_what_it_lists_is_validated(
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
-async def test_a_long_answer_in_small_events_is_taken(serve: Serve, end: bytes) -> None:
+async def test_a_long_answer_in_small_events_is_taken(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    monkeypatch.setattr("agents.bounded_client.MAX_EVENT_BYTES", most := 50_000)
     events = [event({"content": "word "}, end=end) for _ in range(200)]
-    events += [b": ping" + end] * (MAX_EVENT_BYTES // 6)
+    events += [b": ping" + end] * (most // 6)
     serve(web.Response(body=b"".join(events) + event({}, "stop"), headers={"Content-Type": STREAM}))
     outcome = await asked()
     assert isinstance(outcome, Answer)

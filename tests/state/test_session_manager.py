@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import textwrap
 from collections.abc import Callable
@@ -268,7 +267,6 @@ def test_only_so_many_sessions_stay_in_memory_and_none_loses_anything(open_manag
         session.add_message(said(f"in {number}"))
         session.metadata["set"] = number
     del session
-    gc.collect()
     assert len(manager._live) <= 3
     held = manager.load_session("0")
     for number in range(10):
@@ -363,7 +361,6 @@ def test_while_the_store_refuses_memory_keeps_all_and_one_line_is_logged(open_ma
     assert [(line["event"], line["error"]) for line in logs] == [("session_not_stored", "The disk is gone.")]
     assert {row["id"] for row in manager.list_sessions()} == {"first", "quiet", *"01234"}
     del first, quiet
-    gc.collect()
     assert len(texts(manager.load_session("first"))) == 6
     writes.refuses = False
     with capture_logs() as logs:

@@ -106,7 +106,7 @@ def test_to_rank_many_people_sets_off_no_walk_through_all_that_is_kept(shown: Sh
         shown.limits.spend(Spent("m", person % 7, 1), NOON, Payer(GUILD, frozenset({person}), CHANNEL), Purpose.ANSWER)
     seen: list[str] = []
     before = gc.get_threshold()
-    gc.collect()
+    gc.collect(0)
     gc.callbacks.append(lambda phase, _: seen.append(phase))
     gc.set_threshold(400, 10, 10)
     try:
