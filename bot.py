@@ -80,7 +80,7 @@ class Parley(RunningBot):
         self.parts.reader.count(message)
         if answered_id and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
-        if self.parts.gate.is_closed(channel_id, guild_id):
+        if self.parts.gate.is_queued(channel_id, guild_id):
             await self.parts.gate.wait(channel_id, guild_id)
         await self.parts.inbox.take(message, hears_out=True)
 

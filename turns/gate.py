@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from shards import Shards
 
@@ -31,6 +32,7 @@ class Gate:
         self._left: set[int] = set()
         self._closed: dict[int, asyncio.Event] = {}  # by shard
         self._channels: dict[int, asyncio.Event] = {}
+        self._in_order: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()  # of channels with waiting ones
         self._leases = leases
 
     @property
@@ -43,16 +45,25 @@ class Gate:
         is_missing = bool(self._closed) and self._shards.of(guild_id) in self._closed
         return is_missing or channel_id in self._channels or self.is_held
 
+    def is_queued(self, channel_id: int, guild_id: int) -> bool:
+        """Whether a new message of this channel must wait(): behind the missed ones, or behind others that wait."""
+        # Asked for each message of every channel; nearly always nobody waits.
+        return (bool(self._in_order) and channel_id in self._in_order) or self.is_closed(channel_id, guild_id)
+
     def holds_back(self, shard_id: int) -> bool:
         """Whether new messages on a shard wait for the missed ones."""
         return shard_id in self._closed
 
     async def wait(self, channel_id: int, guild_id: int) -> None:
-        """Waits while missed messages of this channel are handled, or all is held back."""
-        while closed := self._closed.get(self._shards.of(guild_id)) or self._channels.get(channel_id):
-            await closed.wait()
-        if self._leases:
-            await self._leases.sure()
+        """Waits while missed messages of this channel are handled, or all is held back.
+
+        Those who wait go on one after the other, in the order in which they came.
+        """
+        async with self._in_order.setdefault(channel_id, asyncio.Lock()):
+            while closed := self._closed.get(self._shards.of(guild_id)) or self._channels.get(channel_id):
+                await closed.wait()
+            if self._leases:
+                await self._leases.sure()
 
     def leave(self, shard_id: int) -> None:
         self._left.add(shard_id)
