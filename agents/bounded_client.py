@@ -7,29 +7,42 @@ while an event is parsed, nothing else runs.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from importlib import import_module
 from typing import Any
 
-import httpx2
 import structlog
 
 log = structlog.get_logger()
 
 MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Responses API repeats the whole answer
-MAX_BODY_BYTES = 64 * 1024  # of a response that is no stream: a judge's, or an error
+# Of a response that is no stream: a judge's, or an error. Also of an event whose lists are not shortened: Google's of
+# this size, all of it empty candidates, is parsed in 0.27 s.
+MAX_BODY_BYTES = 64 * 1024
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated on its own, a choice in 40 us
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 
-def bound(client: Any) -> None:
-    """Limits the responses to a provider's client, if its HTTP client is of the kind of OpenAI's and Anthropic's."""
-    http = getattr(client, "_client", None)
-    if isinstance(http, httpx2.AsyncClient):
-        bound_http(http, MAX_EVENT_BYTES, MAX_BODY_BYTES)
-        kind: Any = type(client)
+def bound(provider: Any) -> None:
+    """Limits the responses to a pydantic-ai provider, also those to an HTTP client that it creates later.
 
-        class Shortening(kind):  # type: ignore[misc]
+    Not xAI's and Amazon Bedrock's: they use no such client, and limit a message to 20 and 24 MB themselves.
+    """
+    client, kind = provider.client, type(provider.client)
+    is_shortened = hasattr(kind, "_process_response_data")  # OpenAI's, Anthropic's and Groq's
+    limit = partial(bound_http, max_event=MAX_EVENT_BYTES if is_shortened else MAX_BODY_BYTES, max_body=MAX_BODY_BYTES)
+    if provider.name == "huggingface":
+        _bound_hugging_face(limit)
+    if http := provider._own_http_client:  # noqa: SLF001 - no provider makes it public
+        limit(http)
+        create = provider._http_client_factory  # noqa: SLF001
+        provider._http_client_factory = lambda: limit(create())  # noqa: SLF001
+    if is_shortened:
+
+        class Shortening(kind):  # type: ignore[misc, valid-type]
             """Shortens parsed data. No public method sees all of it; copies of the client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
@@ -42,20 +55,28 @@ def bound(client: Any) -> None:
         client.__class__ = Shortening
 
 
-def bound_http(http: httpx2.AsyncClient, max_event: int, max_body: int) -> None:
-    """Limits the responses to an HTTP client. max_event, max_body: bytes of an event of a stream, and of any other
-    response."""
+def _bound_hugging_face(limit: Callable[[Any], Any]) -> None:
+    clients = import_module("huggingface_hub.utils._http")  # an extra
+    clients.set_async_client_factory(lambda: limit(clients.default_async_client_factory()))
 
-    async def bound_response(response: httpx2.Response) -> None:
-        packed = response.headers.get("content-encoding", "identity")
-        if packed.strip().lower() != "identity":
-            raise _refused(f"it is packed as {packed[:40]}, for which it was not asked")
-        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Bounded(response.stream, max_event if is_stream else max_body, is_stream)
 
+def bound_http(http: Any, max_event: int, max_body: int) -> Any:
+    """Limits the responses to an AsyncClient of httpx2 or httpx, and returns it. max_event, max_body: bytes of an event
+    of a stream, and of any other response."""
     http.headers["Accept-Encoding"] = "identity"
-    http.event_hooks["response"].append(bound_response)
+    http.event_hooks["response"].append(partial(_bound, max_event, max_body))
+    return http
+
+
+async def _bound(max_event: int, max_body: int, response: Any) -> None:
+    library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
+    packed = response.headers.get("content-encoding", "identity")
+    if packed.strip().lower() != "identity":
+        raise _refused(library, f"it is packed as {packed[:40]}, for which it was not asked")
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    if isinstance(response.stream, library.AsyncByteStream):
+        kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
+        response.stream = kind(library, response.stream, max_event if is_stream else max_body, is_stream)
 
 
 def shorten(data: object) -> None:
@@ -68,10 +89,12 @@ def shorten(data: object) -> None:
         nested += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """Streams a response's bytes. max_bytes: of one event, or of the whole response if it is no stream of events."""
+class _Bounded:
+    """Streams a response's bytes. library: that of the response. max_bytes: of one event, or of the whole response if
+    it is no stream of events."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int, is_stream: bool) -> None:
+    def __init__(self, library: Any, stream: Any, max_bytes: int, is_stream: bool) -> None:
+        self._library = library
         self._stream = stream
         self._max = max_bytes
         self._is_stream = is_stream
@@ -86,13 +109,16 @@ class _Bounded(httpx2.AsyncByteStream):
             event, tail = len(others[-1]) if others else begun_size, seen[-3:]
             total += len(chunk)
             if max(begun_size, *map(len, others), 0) > self._max or total > MAX_RESPONSE_BYTES:
-                raise _refused(f"more than {self._max:,} bytes at once, or {MAX_RESPONSE_BYTES:,} in all")
+                raise _refused(
+                    self._library, f"more than {self._max:,} bytes at once, or {MAX_RESPONSE_BYTES:,} in all"
+                )
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-def _refused(why: str) -> httpx2.RemoteProtocolError:
+def _refused(library: Any, why: str) -> Exception:
     log.warning("model_response_refused", detail=why)
-    return httpx2.RemoteProtocolError(f"The response was refused: {why}.")
+    error: Exception = library.RemoteProtocolError(f"The response was refused: {why}.")
+    return error

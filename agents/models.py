@@ -161,9 +161,9 @@ def _build_one(variable: str, name: str) -> Model:
         raise UnusableModelError(f"{variable} {shown} cannot be used{_why(name, error)}") from None
     # pydantic-ai recognises these tags only alone and in lower case; agents/thoughts.py handles them all.
     model.profile["thinking_tags"] = OTHER_TAGS
-    client = getattr(model, "client", None)
-    send_as_is(client)
-    bound(client)
+    send_as_is(getattr(model, "client", None))
+    if model.provider:
+        bound(model.provider)
     return model
 
 

@@ -79,19 +79,19 @@ def build_transcriber(name: str, purse: Purse) -> Transcriber:
     from pydantic_ai.providers import infer_provider  # noqa: PLC0415 - as above
 
     provider, _, model = name.partition(":")
-    client: Any = None
+    by: Any = None
     try:
         if model:
-            client = infer_provider(provider).client
+            by = infer_provider(provider)
     except (UserError, ValueError, ImportError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             why = f"TRANSCRIBE_MODEL {name!r} cannot be used without its key: set {key[1]}."
             raise UnusableModelError(why) from None
-    if not hasattr(client, "audio"):
+    if not hasattr(getattr(by, "client", None), "audio"):
         raise UnusableModelError(
             f"TRANSCRIBE_MODEL {name!r} cannot be used: use provider:name of a provider that speaks OpenAI's protocol, "
             "such as openai:gpt-4o-mini-transcribe."
         )
-    bound(client)
+    bound(by)
     spoken_by = "openai" if provider in ("openai-chat", "openai-responses") else provider
-    return Transcriber(client.with_options(max_retries=1), model, purse, spoken_by)
+    return Transcriber(by.client.with_options(max_retries=1), model, purse, spoken_by)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 from openai import _models
+from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
 from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS
@@ -26,6 +28,9 @@ from tests.support.purse import NotingPurse
 
 STREAM = "text/event-stream"
 Serve = Callable[[web.Response], None]
+QUESTION = said(ANNA, "what?")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
+REQUEST = AgentRequest((), [QUESTION], [QUESTION], PLACE, NOON)
 
 
 def event(delta: dict[str, Any], finish: str | None = None, end: bytes = b"\n\n") -> bytes:
@@ -55,13 +60,37 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
     await runner.cleanup()
 
 
-async def asked() -> Outcome:
-    question = said(ANNA, "what?")
-    request = AgentRequest(
-        (), [question], [question], Place(bot_name="Parley", guild="The Guild", channel="general"), NOON
-    )
-    async with build_model("MODEL", "openai-chat:m") as model:
-        return await GeneralAgent(model).respond(request, lambda _text: None)
+OTHERS = {
+    "groq": ("GROQ_BASE_URL", "GROQ_API_KEY"),
+    "google": ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY"),
+    "mistral": ("", "MISTRAL_API_KEY"),
+    "cohere": ("CO_BASE_URL", "CO_API_KEY"),
+    "huggingface": ("", "HF_TOKEN"),
+}
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model of another provider, if its package is installed, at the same address."""
+    prefix: str = request.param
+    address, key = OTHERS[prefix]
+    url = os.environ["OPENAI_BASE_URL"].removesuffix("/v1")
+    try:
+        infer_provider_class(prefix)
+    except ImportError:
+        pytest.skip(f"the package of {prefix} is not installed")
+    monkeypatch.setenv(key, "key-of-the-stub")
+    if address:
+        monkeypatch.setenv(address, url)
+    monkeypatch.setattr("agents.models.HUGGING_FACE", url)
+    if prefix == "mistral":
+        monkeypatch.setattr("mistralai.client.sdkconfiguration.SERVERS", {"global": url, "eu": url})
+    return f"{prefix}:m"
+
+
+async def asked(name: str = "openai-chat:m") -> Outcome:
+    async with build_model("MODEL", name) as model:
+        return await GeneralAgent(model).respond(REQUEST, lambda _text: None)
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -75,6 +104,31 @@ async def test_a_packed_response_is_not_unpacked(serve: Serve, status: int, cont
     assert isinstance(outcome, Failure)
     assert outcome.kind is FailureKind.UNAVAILABLE
     assert "packed as gzip" in next(e["detail"] for e in logs if e["event"] == "model_response_refused")
+
+
+@pytest.mark.parametrize("other", OTHERS, indirect=True)
+@pytest.mark.parametrize("packing", ["gzip", ""])
+@pytest.mark.filterwarnings("default")  # their packages' own
+async def test_each_providers_responses_are_bounded(serve: Serve, other: str, packing: str) -> None:
+    too_large = MAX_EVENT_BYTES if other.startswith("groq") else MAX_BODY_BYTES
+    body = gzip.compress(event({}, "stop")) if packing else event({"content": "x" * too_large})
+    serve(web.Response(body=body, headers={"Content-Type": STREAM, "Content-Encoding": packing or "identity"}))
+    with capture_logs() as logs:
+        outcome = await asked(other)
+    assert isinstance(outcome, Failure)
+    assert "model_response_refused" in [entry["event"] for entry in logs]
+
+
+async def test_a_client_that_is_made_anew_is_bounded_too(serve: Serve) -> None:
+    packed = gzip.compress(event({"content": "It is so."}) + event({}, "stop"))
+    serve(web.Response(body=packed, headers={"Content-Type": STREAM, "Content-Encoding": "gzip"}))
+    model = build_model("MODEL", "openai-chat:m")
+    async with model:
+        pass  # closes its client
+    with capture_logs() as logs:
+        async with model:
+            await GeneralAgent(model).respond(REQUEST, lambda _text: None)
+    assert "model_response_refused" in [entry["event"] for entry in logs]
 
 
 @pytest.mark.parametrize(
