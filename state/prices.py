@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Prices:
             return rates.dollars(spent)
         if spent.model == FREE:
             return Decimal(0)
-        if not (provider and name):
+        if not (provider and name and _is_listed(provider, name)):
             return None
         from genai_prices import Usage, calc_price  # noqa: PLC0415 - a list of all models there are
 
@@ -89,10 +90,22 @@ class Prices:
         )
         try:
             cost = calc_price(usage, name, provider_id=provider)
-        except (LookupError, ValueError):  # an unknown model, or impossible counts
+        except (LookupError, ValueError):  # impossible counts
             return None
         hourly = getattr(cost.model_price, "input_audio_hours", None)  # calc_price ignores it
         return hourly * spent.audio / SOUND_AN_HOUR if hourly and not cost.total_price else cost.total_price
+
+
+@lru_cache(1_000)
+def _is_listed(provider: str, name: str) -> bool:
+    """Whether genai-prices has a model. For one that it has not it goes through its whole list, in up to 0.25 ms."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - as above
+
+    try:
+        get_snapshot().find_provider_model(name, None, provider, None)
+    except LookupError:
+        return False
+    return True
 
 
 def in_micros(dollars: Decimal) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from genai_prices.data_snapshot import DataSnapshot
 
 from setting_values import Period, Scope, budget_limits
 from state.budget import Budget
@@ -46,6 +48,20 @@ def test_without_a_price_there_is_none_and_what_the_provider_tells_stands() -> N
     assert micros(Prices(), Spent("agent:tickets", 0, 10_000)) is None
     assert micros(Prices(), Spent("openai:nobodys", 1_000, 1_000, micros=17)) == 17
     assert Prices().dearest(("openai:nobodys", "openai:gpt-5-nano", MINI), 1_000_000, 0) == 250_000
+
+
+def test_a_model_that_is_not_listed_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    find = DataSnapshot.find_provider_model
+
+    def note(self: DataSnapshot, model: str, *how: Any) -> Any:
+        looked.append(model)
+        return find(self, model, *how)
+
+    monkeypatch.setattr(DataSnapshot, "find_provider_model", note)
+    for _ in range(3):
+        assert Prices().dearest(("openrouter:nobodys/looked-for-once",), 1_000, 10) == 0
+    assert len(looked) == 1
 
 
 def test_micro_dollars_are_exact_and_rounded_up() -> None:
