@@ -1,6 +1,7 @@
 """The ledger: what was used on each day (UTC), by guild, model and purpose, by channel, by person. No text, no name.
 
-Days are kept for 62 days; of people those of this month and the last, and what is charged to them until its month ends.
+Days are kept for 62 days, after a longer leap of the clock for one more; of people those of this month and the last,
+and what is charged to them until its month ends.
 """
 
 from __future__ import annotations
@@ -230,15 +231,19 @@ class Ledger:
 
     def begin(self, day: date) -> None:
         """Starts a day, unless it is today already; the previous today is kept among the days before."""
+        oldest = date.min
         if self.day != day:
             if self.day is not None:
+                if timedelta() < day - self.day < timedelta(DAYS_KEPT):
+                    oldest = day - timedelta(DAYS_KEPT - 1)
                 self._days[self.day] = self.today
                 self.has_turned = True
             self.today = self._days.pop(day, Day())
         self.day = day
         last_month = (day.replace(day=1) - timedelta(days=1)).replace(day=1)
-        # Those to come, too: a clock that was wrong for a while, here or in another process, renews no budget.
-        those = [each for each in sorted(self._days) if day - timedelta(DAYS_KEPT) < each]
+        # Those to come, too, and all after a leap: a clock that is wrong for a while, here or in another process,
+        # renews no budget.
+        those = [each for each in sorted(self._days) if oldest <= each]
         self._days = {each: self._days[each] for each in those[-DAYS_KEPT:]}
         self._month, self._amounts = {}, {}
         for each, kept in self._days.items():

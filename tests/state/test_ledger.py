@@ -51,13 +51,15 @@ def test_a_call_is_counted_by_guild_model_and_purpose_by_channel_and_shared_amon
     assert total(day.guilds[7].values()).tokens == 121
 
 
-@pytest.mark.parametrize("wrong", [date(1970, 1, 1), MAY - timedelta(days=2), MAY + timedelta(days=40)])
+@pytest.mark.parametrize(
+    "wrong", [date(1970, 1, 1), MAY - timedelta(days=2), MAY + timedelta(days=40), MAY + timedelta(days=400)]
+)
 def test_a_clock_that_goes_wrong_for_a_while_renews_no_budget(wrong: date) -> None:
     ledger = ledger_of(MAY - timedelta(days=1))
     for day in (MAY, wrong):
         ledger.add(BOTH, Purpose.ANSWER, CALL)
         ledger.begin(day)
-    later = restarted(ledger)
+    later = restarted(restarted(ledger))
     later.begin(MAY)
     later.add(BOTH, Purpose.ANSWER, CALL)
     for account in ((Scope.TOTAL, 0), (Scope.GUILD, 7), (Scope.CHANNEL, 70)):
@@ -106,8 +108,10 @@ def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
     assert next(each for each, _ in ledger.days(DAYS_KEPT)) == MAY + timedelta(1)
     assert sum(len(day.guilds) for _, day in ledger.days(99)) == 2
     assert sum(len(day.people) for _, day in ledger.days(99)) == 2  # those of June
-    ledger.begin(MAY + timedelta(365))
-    assert json.loads(ledger.to_store()()) == {}
+    for later in (365, 366):  # that it was off for a year, and no clock is wrong, shows on the second day
+        ledger.begin(MAY + timedelta(later))
+    empty = {"rows": [], "channels": [], "people": [], "charged": []}
+    assert json.loads(ledger.to_store()()) == {f"{MAY + timedelta(365)}": empty}
 
 
 def test_the_forgotten_and_those_who_opted_out_have_no_figures_but_their_budgets_hold() -> None:
