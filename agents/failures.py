@@ -71,9 +71,9 @@ def may_be_billed(error: BaseException) -> bool:
     """Whether the provider may bill the failed request: it was reached, and did not refuse the request."""
     if isinstance(error, FallbackExceptionGroup):
         return any(map(may_be_billed, error.exceptions))
-    if isinstance(error, UnexpectedModelBehavior | RecursionError):  # the last of JSON nested too deep
+    if not isinstance(error, ModelAPIError):  # it answered something that cannot be used
         return True
-    if not isinstance(error, ModelAPIError) or getattr(error, "status_code", None) is not None:
+    if getattr(error, "status_code", None) is not None:
         return False
     cause: BaseException | None = error
     for _ in range(MAX_CAUSES):
@@ -84,8 +84,11 @@ def may_be_billed(error: BaseException) -> bool:
 
 
 MAX_READ = 10_000  # characters of what an error says
+# Behind it servers that use FastAPI or vLLM quote what they could not validate: what people said.
+QUOTED = re.compile(r"""(['"]input['"]:).*""", re.DOTALL)
 
 
 def describe(error: Exception) -> str:
     """Describes an error for the log. Cut between words, as the log does not recognise half a key as a secret."""
-    return f"{type(error).__name__}: {shorten(str(error)[:MAX_READ], 300, placeholder=' …')}"
+    text = QUOTED.sub(r"\1 [hidden] …", str(error)[:MAX_READ])
+    return f"{type(error).__name__}: {shorten(text, 300, placeholder=' …')}"

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from pydantic_ai import Agent, RunUsage, UsageLimits
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
 from pydantic_ai.messages import TextContent
 from pydantic_ai.settings import ModelSettings
 
-from agents.failures import may_be_billed
+from agents.failures import describe, may_be_billed
 from agents.metering import names_of, spent_by
 from agents.run import BYTES_PER_TOKEN
 from conversation import MessageRecord
@@ -62,10 +61,10 @@ async def ruled_by(
             model_settings=ModelSettings(max_tokens=output),
         )
         response = result.response
-    except (AgentRunError, FallbackExceptionGroup, RecursionError) as error:  # the last of JSON nested too deep
+    except Exception as error:  # the model's server may answer anything, and the client then raises anything
         if not may_be_billed(error):
             spent = Spent()
-        raise JudgeError(str(error)) from error
+        raise JudgeError(describe(error)) from error
     finally:
         settle(spent_by(names, usage, response) or spent)
     if response.finish_reason in ("length", "content_filter"):

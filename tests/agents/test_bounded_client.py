@@ -15,6 +15,7 @@ from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
 from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS
+from agents.fast import OUTPUT_TOKENS
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
@@ -208,10 +209,22 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
             await judge(question, conversation)
 
 
-async def test_a_judge_whose_answer_is_nested_too_deep_is_not_heard(serve: Serve) -> None:
-    serve(web.Response(text="[" * 9_000, content_type="application/json"))
-    question = said(ANNA, "what?")
+@pytest.mark.parametrize("answer", ["[" * 9_000, '{"id": "x", "choices": "so"}', '"so"', '{"choices": [7]}'])
+async def test_a_judge_whose_answer_cannot_be_read_is_not_heard_and_counts(serve: Serve, answer: str) -> None:
+    serve(web.Response(text=answer, content_type="application/json"))
+    counted: list[int] = []
     async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
-        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse())
+        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse(counted))
         with pytest.raises(JudgeError):
-            await judge(question, ChannelConversation(CHANNEL, NOON, NOON, [question]))
+            await judge(QUESTION, ChannelConversation(CHANNEL, NOON, NOON, [QUESTION]))
+    assert counted[0] > OUTPUT_TOKENS
+
+
+@pytest.mark.parametrize("quoted", ["my words", ["my", "my words"], {"content": "my words"}])
+async def test_what_a_server_quotes_of_a_request_that_it_refuses_is_not_told_the_log(serve: Serve, quoted: Any) -> None:
+    error = {"type": "string_type", "loc": ["body", "messages"], "msg": "should be a string", "input": quoted}
+    serve(web.json_response({"detail": [error]}, status=422))
+    outcome = await asked()
+    assert isinstance(outcome, Failure)
+    assert "should be a string" in outcome.detail
+    assert "my" not in outcome.detail

@@ -227,7 +227,9 @@ async def test_a_server_of_the_old_protocol_serves_as_well_even_if_it_begins_wit
     ],
 )
 async def test_what_a_tool_says_went_wrong_is_a_line(server: Watched, said: str, told: str) -> None:
-    sentence = await server.call("fail", {"text": said})
+    with capture_logs() as logs:
+        sentence = await server.call("fail", {"text": said})
+    assert [entry["error"] for entry in logs if entry["event"] == "mcp_call_failed"] == ["the tool says why"]
     assert sentence == f"The tool fail of server real failed: Error executing tool fail: {told}"
 
 
