@@ -84,8 +84,9 @@ def may_be_billed(error: BaseException) -> bool:
 
 
 MAX_READ = 10_000  # characters of what an error says
-# Behind it servers that use FastAPI or vLLM quote what they could not validate: what people said.
-QUOTED = re.compile(r"""(['"]input['"]:).*""", re.DOTALL)
+# Behind it servers that use FastAPI or vLLM quote what they could not validate: what people said. pydantic-ai quotes a
+# part of the answer to which something of another kind was to be added.
+QUOTED = re.compile(r"""(['"]input['"]:|part=).*""", re.DOTALL)
 
 
 def describe(error: Exception) -> str:

@@ -228,3 +228,25 @@ async def test_what_a_server_quotes_of_a_request_that_it_refuses_is_not_told_the
     assert isinstance(outcome, Failure)
     assert "should be a string" in outcome.detail
     assert "my" not in outcome.detail
+
+
+async def test_an_answer_that_makes_no_sense_is_not_quoted_in_the_log(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    text = {"type": "text", "text": "my words"}
+    call = {"type": "tool_use", "id": "call_1", "name": "t", "input": {}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}},
+        {"type": "content_block_start", "index": 0, "content_block": text},
+        {"type": "content_block_start", "index": 0, "content_block": call},
+    ]
+    body = b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
+    serve(web.Response(body=body, content_type=STREAM))
+    outcome = await asked("anthropic:m")
+    assert isinstance(outcome, Failure)
+    assert "Cannot apply a tool call delta" in outcome.detail
+    assert "my words" not in outcome.detail
