@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import structlog
+
+from agents.failures import was_sent
 
 log = structlog.get_logger()
 
@@ -23,7 +27,18 @@ MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Response
 MAX_BODY_BYTES = 64 * 1024
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated on its own, a choice in 40 us
+LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
+
+
+@contextmanager
+def noting_lost(note: Callable[[], object]) -> Iterator[None]:
+    """Calls `note` for each request to which no response came, and which the client then sends once more."""
+    token = LOST.set(note)
+    try:
+        yield
+    finally:
+        LOST.reset(token)
 
 
 def bound(provider: Any) -> None:
@@ -43,13 +58,19 @@ def bound(provider: Any) -> None:
     if is_shortened:
 
         class Shortening(kind):  # type: ignore[misc, valid-type]
-            """Shortens parsed data. No public method sees all of it; copies of the client have this class, too."""
+            """Shortens parsed data, and tells of what is sent once more. No public method sees that; copies of the
+            client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
                     del choices[1:]  # only the first is read
                 shorten(data)
                 return super()._process_response_data(data=data, **how)
+
+            async def _sleep_for_retry(self, *, response: Any, **how: Any) -> None:
+                if response is None and was_sent(sys.exception()):
+                    LOST.get()()
+                await super()._sleep_for_retry(response=response, **how)
 
         Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
         client.__class__ = Shortening

@@ -73,9 +73,12 @@ def may_be_billed(error: BaseException) -> bool:
         return any(map(may_be_billed, error.exceptions))
     if not isinstance(error, ModelAPIError):  # it answered something that cannot be used
         return True
-    if getattr(error, "status_code", None) is not None:
-        return False
-    cause: BaseException | None = error
+    return getattr(error, "status_code", None) is None and was_sent(error)
+
+
+def was_sent(error: BaseException | None) -> bool:
+    """Whether the request that ended by this error may have reached somebody."""
+    cause = error
     for _ in range(MAX_CAUSES):
         if isinstance(cause, UNREACHED):
             return False

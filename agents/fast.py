@@ -9,6 +9,7 @@ from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.messages import TextContent
 from pydantic_ai.settings import ModelSettings
 
+from agents.bounded_client import noting_lost
 from agents.failures import describe, may_be_billed
 from agents.metering import names_of, spent_by
 from agents.run import BYTES_PER_TOKEN
@@ -52,21 +53,23 @@ async def ruled_by(
     spent = Spent(names[0], sent, output)
     if (settle := await purse.call(spent.tokens, output, names)) is None:
         raise JudgeError("The budget is spent, or about to be.")
+    lost: list[None] = []
     try:
-        result = await agent.run(
-            question,
-            instructions=instructions,
-            usage_limits=UsageLimits(request_limit=1),
-            usage=usage,
-            model_settings=ModelSettings(max_tokens=output),
-        )
+        with noting_lost(lambda: lost.append(None)):
+            result = await agent.run(
+                question,
+                instructions=instructions,
+                usage_limits=UsageLimits(request_limit=1),
+                usage=usage,
+                model_settings=ModelSettings(max_tokens=output),
+            )
         response = result.response
     except Exception as error:  # the model's server may answer anything, and the client then raises anything
         if not may_be_billed(error):
-            spent = Spent()
+            spent = Spent(names[0])
         raise JudgeError(describe(error)) from error
     finally:
-        settle(spent_by(names, usage, response) or spent)
+        settle((spent_by(names, usage, response) or spent).and_lost(len(lost), sent, output))
     if response.finish_reason in ("length", "content_filter"):
         raise JudgeError(f"the model's words were cut off: {response.finish_reason}")
     return result.output

@@ -27,6 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find, words_in
+from agents.bounded_client import noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
@@ -196,7 +197,8 @@ class GeneralAgent:
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
         is_billed = True  # unless it was refused, or reached nobody
         try:
-            return await self._run(request, run)
+            with noting_lost(run.lose):
+                return await self._run(request, run)
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {run.by.model.model_name} did not finish its answer in time."
         except (AgentRunError, FallbackExceptionGroup) as error:
@@ -208,7 +210,7 @@ class GeneralAgent:
             # A tool may raise anything, and the model's use has to be counted all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, describe(error)
-        if run.output > run.began_at or is_billed:
+        if run.output > run.began_at or is_billed or run.lost:
             request.count(run.used, run.estimated())
             run.tokens = run.used
         run.is_asking = False
@@ -297,9 +299,7 @@ class GeneralAgent:
             function_tools=self._tools(request.place) if run.may_use_tools else [],
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
-        run.begin_paragraph(may_think_first=run.by.name in self._unopened)
-        run.requests += 1
-        run.is_asking = True
+        run.begin_request(may_think_first=run.by.name in self._unopened)
         async with model_request_stream(
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
@@ -318,7 +318,7 @@ class GeneralAgent:
                     calls.add(event.index)
                 if run.called + len(calls) > MAX_CALLS:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
-            spent = spent_by(run.names, stream.usage, stream.get()) or run.estimated()
+            spent = run.spent(spent_by(run.names, stream.usage, stream.get()))
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             request.count(run.tokens, spent)
             response = sound(stream.get())

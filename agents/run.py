@@ -36,7 +36,7 @@ from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from state.message import Source
-from state.spending import Spent
+from state.spending import LONG_ANSWER, Spent
 
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
@@ -61,10 +61,10 @@ class Run:
     suspended run is resumed; words_of: the sources of the words in them. asked: for whom tools run. settings: of each
     request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's clock. requests: how many
     were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the most tokens that it is
-    sent. called: the number of tool calls. output: characters that the model wrote; said: tokens of its text, as the
-    provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that
-    is known. unseen: tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
-    names: of the model and its fallbacks, for their prices.
+    sent; lost: how often it was sent before without a response. called: the number of tool calls. output: characters
+    that the model wrote; said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent:
+    it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish:
+    how the last response ended, in pydantic-ai's words. names: of the model and its fallbacks, for their prices.
     """
 
     show: Callable[[str], None]
@@ -81,6 +81,7 @@ class Run:
     text: str = ""
     tokens: int = 0
     is_asking: bool = False
+    lost: int = 0
     sent: int = 0
     requests: int = 0
     ends_at: float | None = None
@@ -139,7 +140,22 @@ class Run:
             return Spent(self.names[0])
         text = len(self.text.removeprefix(self.before).encode(errors="replace")) // BYTES_PER_TOKEN
         said = max(text, (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
-        return Spent(self.names[0], self.sent, said + self.unseen)
+        return self._and_lost(Spent(self.names[0], self.sent, said + self.unseen))
+
+    def spent(self, told: Spent | None) -> Spent:
+        """What the newest request used, of which its provider says this much."""
+        return self._and_lost(told) if told else self.estimated()
+
+    def _and_lost(self, spent: Spent) -> Spent:
+        return spent.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
+
+    def lose(self) -> None:
+        self.lost += 1
+
+    def begin_request(self, *, may_think_first: bool) -> None:
+        self.begin_paragraph(may_think_first=may_think_first)
+        self.requests += 1
+        self.is_asking, self.lost = True, 0
 
     def begin_paragraph(self, *, may_think_first: bool = False) -> None:
         """Starts a paragraph, to separate the next response from the text before a tool call.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from pydantic_ai.exceptions import UserError
 
-from agents.bounded_client import bound
+from agents.bounded_client import bound, noting_lost
 from agents.fast import Purse
 from agents.metering import counted
 from agents.models import UnusableModelError
@@ -45,13 +45,15 @@ class Transcriber:
         Raises FileProblem."""
         from openai import APIStatusError, OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
-        used = ceil(seconds * TOKENS_PER_SECOND)
+        lost: list[None] = []
+        used = most = ceil(seconds * TOKENS_PER_SECOND)
         spent = Spent(self.name, used, audio=used)
         if (settle := await self._purse.call(used, 0, (self.name,))) is None:
             raise FileProblem("budget")
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                heard = await self._client.audio.transcriptions.create(file=(name, data), model=self._model)
+                with noting_lost(lambda: lost.append(None)):
+                    heard = await self._client.audio.transcriptions.create(file=(name, data), model=self._model)
             said, usage = getattr(heard, "text", None), getattr(heard, "usage", None)
             counts = getattr(usage, "total_tokens", None), getattr(usage, "seconds", None)
             tokens, seconds = (count if isinstance(count, int | float) and count > 0 else 0 for count in counts)
@@ -63,11 +65,11 @@ class Transcriber:
                 raise ValueError("an answer without a text")
         # The last three: no JSON, infinite counts, and JSON nested too deep.
         except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
-            spent = Spent() if isinstance(error, APIStatusError) else spent
+            spent = Spent(self.name) if isinstance(error, APIStatusError) else spent
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:
-            settle(spent)
+            settle(spent.and_lost(len(lost), most, 0))
         return said
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -53,6 +53,13 @@ class Spent:
     @property
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
+
+    def and_lost(self, count: int, tokens_in: int, tokens_out: int) -> Spent:
+        """With so many requests before it, to which no response came, but for which a bill may."""
+        if not count:
+            return self
+        sums = self.tokens_in + count * tokens_in, self.tokens_out + count * tokens_out
+        return replace(self, tokens_in=sums[0], tokens_out=sums[1], micros=None)
 
 
 @dataclass(frozen=True, slots=True)

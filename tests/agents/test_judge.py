@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -94,11 +95,24 @@ async def test_a_line_that_breaks_once_the_provider_has_been_asked_still_costs(
     stub.judge_says = lambda _body: Reply(cut_after=BEFORE)
     with pytest.raises(JudgeError):
         await bench.judge(MESSAGE, bench.talk)
-    assert [tokens > OUTPUT_TOKENS for tokens in bench.spent] == [True]
+    assert [tokens > 2 * OUTPUT_TOKENS for tokens in bench.spent] == [True]  # the client asked once more
     await stub.stop()  # and then it cannot be reached
     with pytest.raises(JudgeError):
         await bench.judge(MESSAGE, bench.talk)
     assert len(bench.spent) == 1
+
+
+@pytest.mark.parametrize("then", [True, Reply(status=500)])
+async def test_a_line_that_broke_before_the_client_asked_once_more_costs_too(
+    bench: Bench, stub: StubModel, monkeypatch: pytest.MonkeyPatch, then: bool | Reply
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    says: list[bool | Reply] = [then, Reply(cut_after=BEFORE)]
+    stub.judge_says = lambda _body: says.pop()
+    with contextlib.suppress(JudgeError):
+        await bench.judge(MESSAGE, bench.talk)
+    assert says == []
+    assert [tokens > OUTPUT_TOKENS for tokens in bench.spent] == [True]
 
 
 async def test_a_judge_that_was_talked_into_rambling_takes_what_was_reserved(bench: Bench, stub: StubModel) -> None:

@@ -23,7 +23,7 @@ from agents.asking import NOT_KEPT
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_REQUESTS, GeneralAgent
-from agents.run import MAX_OUTPUT_CHARACTERS
+from agents.run import BYTES_PER_TOKEN, MAX_OUTPUT_CHARACTERS
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
@@ -37,7 +37,7 @@ from state.prompts import ResolutionType
 from state.spending import NOBODY, Amount, Reserved, Spent
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
-from tests.support.stub_model import Body, Call, Reply, StubModel, texts
+from tests.support.stub_model import BEFORE, Body, Call, Reply, StubModel, texts
 
 PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 USED = ["system", "user", "assistant", "tool", "assistant", "user"]
@@ -486,6 +486,19 @@ async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go
     gate.set()
     assert isinstance(await answering, Answer)
     assert limits.tokens_today < 1_000
+
+
+@pytest.mark.parametrize("then", [Reply("4"), Reply(status=400)])
+async def test_a_request_whose_line_broke_costs_beside_the_one_that_the_client_sent_in_its_place(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch, then: Reply
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=100_000)
+    stub.replies.extend([Reply(cut_after=BEFORE), then])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "2+2"), allowance=allowance(limits)), lambda _: None)
+    sent = sum(len(text) for text in texts(stub.requests[0])) // BYTES_PER_TOKEN
+    assert len(stub.requests) == 2
+    assert limits.tokens_today == outcome.tokens > sent
 
 
 async def test_a_request_that_is_refused_costs_nothing_whatever_was_said_before_it(
