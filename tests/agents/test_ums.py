@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import ANSWER_TOKENS, UMSAgent
-from agents.ums_wire import MAX_BODY_BYTES, event_data
+from agents.ums_wire import MAX_BODY_BYTES, MAX_JSON, event_data
 from conversation import MessageRecord
 from place import Place
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
@@ -438,6 +438,17 @@ async def test_a_huge_answer_is_not_read(remote: RemoteAgent, agent: UMSAgent) -
     outcome = await failure(agent)
     assert outcome.kind is FailureKind.UNAVAILABLE
     assert outcome.detail == "The agent docs gave an answer that cannot be used: more than 1,000,000 bytes."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_json_that_would_take_long_to_parse_is_not_parsed(
+    remote: RemoteAgent, agent: UMSAgent, stream: bool
+) -> None:
+    body = b'{"content": "so", "delta": "so", "more": [' + b"[]," * (MAX_JSON // 3) + b"[]]}"
+    reply = RemoteReply([b"data: " + body + b"\n\n"], "text/event-stream") if stream else RemoteReply([body])
+    remote.answers.append(reply)
+    outcome = await failure(agent)
+    assert outcome.detail.endswith("cannot be used: more than 196,608 bytes of JSON.")
 
 
 async def test_an_answer_that_is_huge_once_unpacked_is_not_read(remote: RemoteAgent, agent: UMSAgent) -> None:
