@@ -171,7 +171,7 @@ async def test_an_answer_half_streamed_is_finished_in_its_place(scene: Scene) ->
 async def test_a_question_before_any_word_of_its_answer_is_answered_as_it_stands(scene: Scene, meanwhile: str) -> None:
     scene.held()
     async with life(scene):
-        question = scene.mention("Ada", "is Tim a cat?")
+        question = scene.mention("Ada", "is Timothy a cat?")
         await scene.until(lambda: scene.stub.requests)
         await kill(scene)
     if meanwhile == "edited":
@@ -181,9 +181,9 @@ async def test_a_question_before_any_word_of_its_answer_is_answered_as_it_stands
     async with life(scene):
         await (scene.ask("Ben", "hello") if meanwhile == "deleted" else scene.answer_to(question))
     assert len(scene.said()) == 1
-    assert ("Tim" in scene.told()) == (meanwhile == "nothing")
+    assert ("Timothy" in scene.told()) == (meanwhile == "nothing")
     assert ("Tom" in scene.told()) == (meanwhile == "edited")
-    assert bool(on_disk(scene.folder, "Tim")) == (meanwhile == "nothing")
+    assert bool(on_disk(scene.folder, "Timothy")) == (meanwhile == "nothing")
 
 
 @pytest.mark.parametrize(("part", "stage"), [(1, {}), (2, {}), (4, {}), (4, OLDEST_FIRST)], indirect=["stage"])
