@@ -110,7 +110,7 @@ def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
     assert sum(len(day.people) for _, day in ledger.days(99)) == 2  # those of June
     for later in (365, 366):  # that it was off for a year, and no clock is wrong, shows on the second day
         ledger.begin(MAY + timedelta(later))
-    empty = {"rows": [], "channels": [], "people": [], "charged": []}
+    empty: dict[str, list[object]] = {"rows": [], "channels": [], "people": [], "charged": []}
     assert json.loads(ledger.to_store()()) == {f"{MAY + timedelta(365)}": empty}
 
 
