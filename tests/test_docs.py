@@ -11,6 +11,8 @@ import pytest
 
 from agents.providers import PROVIDERS
 from config import Settings, load_settings
+from decider import TrainedFollowup
+from followup.model import Eagerness, load_model
 from setting_values import Period, Scope, dollars
 from state.prices import Prices
 
@@ -63,6 +65,12 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_row_of_a_table_has_its_line(page: Path) -> None:
+    heads = [line for line in prose(page).splitlines() if re.search(r"\| ?---", line)]
+    assert [line for line in heads if not re.fullmatch(r"[ |:-]+", line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_files_settings_and_commands_that_a_page_names_are_there(page: Path) -> None:
     for path in quoted(page, r"\w[\w/]*/[\w.]+\.\w+"):
         assert (ROOT / path).exists(), path
@@ -87,6 +95,15 @@ def test_the_reasons_and_log_events_that_a_page_names_are_the_codes(name: str) -
     named = quoted(ROOT / "docs" / name, "[a-z]+(_[a-z]+)+")
     assert named
     assert [event for event in named if f'"{event}"' not in code and f"def {event}(" not in code] == []
+
+
+def test_deciding_has_the_scores_of_the_model() -> None:
+    text, model = (ROOT / "docs" / "deciding.md").read_text(encoding="utf-8"), load_model()
+    for eagerness in Eagerness:
+        tier, least = TrainedFollowup(model, eagerness), model.thresholds[eagerness]
+        between = (f"{low:.2f} and {high:.2f}" for low, high in (tier.doubt, tier.gate))
+        assert " | ".join((f"`{eagerness}`", f"{least:.2f}", *between)) in text
+    assert f"the score below is at least {model.thresholds[Eagerness.EAGER]:.2f}" in text
 
 
 def test_the_tests_that_security_names_are_there() -> None:
