@@ -132,16 +132,18 @@ def _length(features: Features, _speaks_for: bool) -> str:
 
 
 def _wording(features: Features, speaks_for: bool) -> str:
-    known = {
-        "talk_thanks": "it said thanks",
-        "starts_greeting": "it greeted",
-        "talk_laugh": "it laughed",
-        "talk_room": "it spoke to anybody",
-        "lead_make": "it asked for something",
-    }
-    wanted = {"lead_make"} if speaks_for else known.keys() - {"lead_make"}
-    found = next((words for name, words in known.items() if name in wanted and features[name]), "")
-    return found or ("it was worded like something for me" if speaks_for else "it was worded like talk among people")
+    if speaks_for:
+        return "it asked for something" if features["lead_make"] else "it was worded like something for me"
+    found = (words for name, words in AMONG_PEOPLE.items() if features[name])
+    return next(found, "it was worded like talk among people")
+
+
+AMONG_PEOPLE = {
+    "talk_thanks": "it said thanks",
+    "starts_greeting": "it greeted",
+    "talk_laugh": "it laughed",
+    "talk_room": "it spoke to anybody",
+}
 
 
 def _either(names: str, yes: str, no: str, above: float = 0) -> Callable[[Features, bool], str]:

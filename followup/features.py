@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import compress
 
 from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
@@ -23,12 +24,13 @@ Features = Mapping[str, float]
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MOST_MESSAGES = 60.0
-BURST_SECONDS = 20.0
+BURST = timedelta(seconds=20)
 FADING = 0.88  # the factor by which each older message counts less in a pair's score
 OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # whom somebody was talking with
 SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
 LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
     last_shares_question last_lines""".split()
+NONE: frozenset[str] = frozenset()
 DIGIT = re.compile("[0-9]")
 ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
@@ -109,7 +111,7 @@ def _of_talk(scene: Scene) -> Features:
     """Whom the author has been talking with: a score for each pair, how far back one spoke to the other, and counts of
     messages since the bot's last one to the author."""
     author, bot, speakers = scene.author, scene.bot, scene.speakers
-    last = {"bot_to_own": NEVER, "own_to_bot": NEVER, "rival_to_own": NEVER, "own_to_rival": NEVER}
+    last = dict.fromkeys(("bot_to_own", "own_to_bot", "rival_to_own", "own_to_rival"), NEVER)
     scores: defaultdict[int, float] = defaultdict(float)
     own = own_to_rivals = rivals_to_own = free = 0
     weight = 1.0
@@ -117,26 +119,25 @@ def _of_talk(scene: Scene) -> Features:
     for ago, (speaker, previous, targets) in enumerate(in_turn, 1):
         is_since = last["bot_to_own"] == NEVER
         if speaker == author:
+            own += is_since
+            if targets:
+                own_to_rivals += is_since and targets != {bot}
+            elif previous is not None:
+                scores[previous] += weight
             for target in targets:
                 scores[target] += 3 * weight
                 whom = "own_to_bot" if target == bot else "own_to_rival"
                 last[whom] = min(last[whom], ago)
-            if not targets and previous is not None:
-                scores[previous] += weight
-            own += is_since
-            own_to_rivals += is_since and not targets <= {bot}
+        elif not targets:
+            scores[speaker] += weight if previous == author else 0.2 * weight
+            free += is_since and speaker != bot
+        elif author in targets:
+            scores[speaker] += 3 * weight
+            who = "bot_to_own" if speaker == bot else "rival_to_own"
+            last[who] = min(last[who], ago)
+            rivals_to_own += is_since and speaker != bot
         else:
-            if author in targets:
-                scores[speaker] += 3 * weight
-                who = "bot_to_own" if speaker == bot else "rival_to_own"
-                last[who] = min(last[who], ago)
-            elif targets:
-                scores[speaker] -= 0.3 * weight
-            else:
-                scores[speaker] += weight if previous == author else 0.2 * weight
-            if is_since and speaker != bot:
-                rivals_to_own += author in targets
-                free += not targets
+            scores[speaker] -= 0.3 * weight
         weight *= FADING
     with_bot, with_rival = min(last["bot_to_own"], last["own_to_bot"]), min(last["rival_to_own"], last["own_to_rival"])
     return {
@@ -280,16 +281,14 @@ def _of_answers(scene: Scene) -> Features:
 def _of_pattern(scene: Scene) -> Features:
     """The latest speakers in order, and how quickly they spoke."""
     speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
-    now = scene.now.timestamp()
+    now, since = scene.now.timestamp(), scene.now - BURST
     last = [BOT if speaker == bot else NOBODY if speaker == author else OTHER for speaker in speakers[:5]]
-    own = [
-        now - past.timestamp.timestamp() for past, speaker in zip(window, speakers, strict=True) if speaker == author
-    ]
+    own = [past.timestamp for past, speaker in zip(window, speakers, strict=True) if speaker == author]
     rival = window[scene.rival] if scene.rival >= 0 else None
     return {
         **dict(zip(SPEAKERS, (*last, -1, -1, -1, -1, -1), strict=False)),
         "run": scene.run,
-        "burst": sum(ago <= BURST_SECONDS for ago in own),
+        "burst": sum([at >= since for at in own]),
         "own_ago": speakers.index(author) + 1 if own else 0,
         "other_ago": scene.rival + 1,
         "other_seconds": min(now - rival.timestamp.timestamp(), MOST_SECONDS) if rival else NEVER_SECONDS,
@@ -368,14 +367,9 @@ def _of_people(scene: Scene) -> Features:
 def _of_threads(scene: Scene) -> Features:
     """How similar the message is to the thread of talk with the bot, and to the talk without it."""
     is_bots = scene.room.is_bots
-    with_bot: set[str] = set()
-    without: set[str] = set()
-    rare_with: set[str] = set()
-    rare_without: set[str] = set()
-    for past, own in zip(scene.window, is_bots, strict=True):
-        (with_bot if own else without).update(scene.shared[id(past)])
-    for shared, own in zip(scene.shared_rare, is_bots, strict=False):
-        (rare_with if own else rare_without).update(shared)
+    is_others = [not own for own in is_bots]
+    with_bot, without = (NONE.union(*compress(scene.shared.values(), of)) for of in (is_bots, is_others))
+    rare_with, rare_without = (NONE.union(*compress(scene.shared_rare, of)) for of in (is_bots, is_others))
     count = max(len(scene.grams), 1)
     bot, people = len(with_bot) / count, len(without) / count
     return {
@@ -393,10 +387,11 @@ def _of_threads(scene: Scene) -> Features:
 
 def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
     """How far back somebody else asked something that the bot did not answer; -1: nobody did."""
-    for place, (message, speaker) in enumerate(zip(scene.window, scene.speakers, strict=True)):
-        wording = message.wording
-        if not is_bots[place] and speaker != scene.author and (wording.asks or not wording.lead.isdisjoint(ASKING)):
-            return place + 1
+    for ago, (message, speaker, own) in enumerate(zip(scene.window, scene.speakers, is_bots, strict=True), 1):
+        if not own and speaker != scene.author:
+            wording = message.wording
+            if wording.asks or not wording.lead.isdisjoint(ASKING):
+                return ago
     return -1
 
 
