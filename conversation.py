@@ -98,9 +98,13 @@ class ConversationManager:
     def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
         """Adds a message to the channel's conversation and restarts its timeout. Does nothing where there is none."""
         if conversation := self.get(channel_id):
-            conversation.add(message, by_model=by_model)
-            conversation.trim(self._max_messages, self._max_characters)
-            conversation.last_activity = self._clock()
+            self.record_in(conversation, message, by_model=by_model)
+
+    def record_in(self, conversation: ChannelConversation, message: MessageRecord, *, by_model: bool = True) -> None:
+        """Adds a message to an active conversation and restarts its timeout."""
+        conversation.add(message, by_model=by_model)
+        conversation.trim(self._max_messages, self._max_characters)
+        conversation.last_activity = self._clock()
 
     def current(self, channel_id: int, llm_history: History) -> History | None:
         """As ChannelConversation.current; None where there is no conversation any more."""

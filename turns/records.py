@@ -69,6 +69,7 @@ class Records:
         self._consent = consent
         self._offers = offers
         self._not_started: Counter[str] = Counter()
+        self._log = log.bind()  # bound once: each call of `log` looks the logger up again
 
     # Messages
 
@@ -76,13 +77,13 @@ class Records:
         """Counts a message outside any conversation that triggers nothing."""
         self._not_started[NOTHING.reason] += 1
         self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING, guild_id)
-        if log.is_enabled_for(logging.DEBUG):
-            _log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
+        if self._log.is_enabled_for(logging.DEBUG):
+            self._log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
 
     def message(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         """Adds a person's message to the conversation, and notes whether it tells the bot to keep out."""
         was_told_off = conversation.engagement.standing(record.author_id).told_off
-        self._conversations.record_message(conversation.channel_id, record)
+        self._conversations.record_in(conversation, record)
         if not conversation.engagement.standing(record.author_id).told_off:
             return
         if not was_told_off:
@@ -242,7 +243,7 @@ class Records:
         if decision.tier == EXPLICIT.tier:
             self._conversations.record_call(channel_id, question.message.author_id)
         level = logging.INFO if is_news else logging.DEBUG
-        _log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
+        self._log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
         record = question.as_kept.message
         conversation = self._conversations.get(channel_id)
         if conversation is None or decision.reason in NOT_KEPT or self._consent.is_opted_out(record.author_id):
@@ -259,6 +260,23 @@ class Records:
             is_explicit=decision.reason is Reason.EXPLICIT_TRIGGER,
             is_judgement=decision.reason not in NOT_JUDGED,
             place=question.place.in_words,
+        )
+
+    def _log_decision(
+        self, level: int, guild_id: int, channel_id: int, message_id: int, decision: Decision, seconds: float
+    ) -> None:
+        """Writes the one log line on a message; at debug level if it began no conversation, as most messages do not."""
+        self._log.log(
+            level,
+            "decided",
+            guild=guild_id,
+            channel=channel_id,
+            message=message_id,
+            decision="respond" if decision.respond else "silent",
+            reason=decision.reason,
+            tier=decision.tier,
+            score=decision.score,
+            elapsed_ms=round(1000 * seconds, 2),
         )
 
     def not_started(self) -> dict[str, int]:
@@ -333,21 +351,3 @@ class Records:
             now + follow_up.after,
         )
         self._offers.note(question.channel_id, note)
-
-
-def _log_decision(
-    level: int, guild_id: int, channel_id: int, message_id: int, decision: Decision, seconds: float
-) -> None:
-    """Writes the one log line on a message; at debug level if it began no conversation, as most messages do not."""
-    log.log(
-        level,
-        "decided",
-        guild=guild_id,
-        channel=channel_id,
-        message=message_id,
-        decision="respond" if decision.respond else "silent",
-        reason=decision.reason,
-        tier=decision.tier,
-        score=decision.score,
-        elapsed_ms=round(1000 * seconds, 2),
-    )
