@@ -153,7 +153,7 @@ class ChannelConversation:
         """Frees the cached wording of the message that leaves the newest. Where its author has not spoken since, all
         but its runs of letters stays twice as long, since a decision reads what the author said before."""
         leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
-        leaving.forget_wording(whole=any(m.author_id == leaving.author_id for m in newest))
+        leaving.forget_wording(whole=leaving.author_id in [m.author_id for m in newest])
         older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
         for message in (*self.messages[-2 * WORDED - 1 : -2 * WORDED], *islice(older, 1, 2)):
             message.forget_wording()
@@ -209,7 +209,10 @@ class ChannelConversation:
         return self.remote.get(message_id, GENERAL)
 
     def find(self, message_id: int) -> MessageRecord | None:
-        return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
+        for message in reversed(self.messages):  # most often it is the newest: a generator takes longer than the search
+            if message.message_id == message_id:
+                return message
+        return None
 
     def is_deleted(self, message_id: int) -> bool:
         """Whether a recorded message was deleted since, and not only trimmed."""

@@ -81,8 +81,8 @@ def in_words(moved: Sequence[float], features: Features) -> tuple[str, str]:
 
     moved: the contribution of each aspect, in the order of Aspect. An aspect without words is left out."""
     told: tuple[list[str], list[str]] = [], []
-    strong = [aspect for aspect, by in zip(ASPECTS, moved, strict=True) if abs(by) >= LEAST]
-    for aspect in sorted(strong, key=lambda aspect: abs(moved[aspect]), reverse=True):
+    strong = [(-abs(by), aspect) for aspect, by in zip(ASPECTS, moved, strict=True) if abs(by) >= LEAST]
+    for _, aspect in sorted(strong):
         raised = moved[aspect] > 0
         side = told[0] if raised else told[1]
         if len(side) < SHOWN and (words := WORDS[aspect](features, raised)):

@@ -17,7 +17,7 @@ from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
 from state.engagement import RECENT
 from state.message import MessageRecord
-from understanding.wording import TALK, words_of
+from understanding.wording import TALK, words_of_name
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. A missing value is a number outside the normal range."""
@@ -209,7 +209,7 @@ def _of_names(scene: Scene) -> Features:
     content, wording = message.content.lstrip(), message.wording
     name = scene.engagement.bot_name.casefold()
     is_addressed = is_called = bool(name) and name in message.calls
-    if not is_called and frozenset() < _words_of_name(name) <= scene.words:  # a name can be all emoji
+    if not is_called and (words := words_of_name(name)) and scene.words.issuperset(words):  # a name can be all emoji
         # "Parley is nice" talks about the bot, "Parley is it far" and "can you, parley" talk to it.
         is_called = wording.asks or not wording.cues.isdisjoint(("you", "request"))
     is_mentioned = bot in message.named
@@ -221,11 +221,6 @@ def _of_names(scene: Scene) -> Features:
         "names_bot": is_called or is_mentioned,
         "names_bot_first": is_addressed or ((is_called or is_mentioned) and is_first),
     }
-
-
-@lru_cache(maxsize=8)
-def _words_of_name(name: str) -> frozenset[str]:
-    return frozenset(words_of(name))
 
 
 def _flags(names: Mapping[str, str]) -> Callable[[frozenset[str]], Features]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from understanding.wording import MENTION, Wording, read
 
@@ -224,8 +224,7 @@ class MessageRecord(_Found):
 FINDS = {name: getattr(MessageRecord, f"_find_{name}") for name in _Found.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """A message as it is appended to the transcript of its channel. tokens: as the provider counted.
 
     parent_id: of a thread, its channel; None: as recorded before. is_moved: a conversation of that channel moved here.

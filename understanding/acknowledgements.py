@@ -6,7 +6,7 @@ import re
 import unicodedata
 from enum import StrEnum
 
-from understanding.wording import CUES, words_of
+from understanding.wording import CUES, words_of, words_of_name
 
 THANKS = frozenset(CUES["thanks"].split()) | {"appreciated", "danke", "gracias", "merci", "grazie", "obrigado"}
 LAUGHTER = frozenset(CUES["laughter"].split()) | {"xd", "lmfao", "ha"}
@@ -38,7 +38,7 @@ def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | Non
     if len(text) > MAX_LENGTH:
         return None
     rest = SMILEY.sub(" ", text)
-    own = words_of(bot_name)
+    own = words_of_name(bot_name)
     words = [word for word in words_of(rest) if word not in own]
     asks = "?" in text or bool(words and words[0] in ASKING)
     if asks or len(words) > MAX_WORDS or not KNOWN.issuperset(words):

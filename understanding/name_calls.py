@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from understanding.acknowledgements import bare_acknowledgement
 from understanding.stopping import Stop, read_stop
-from understanding.wording import TALK_OF, TOO_COMMON, words_of
+from understanding.wording import TALK_OF, TOO_COMMON, words_of, words_of_name
 
 REACH = 80  # characters from either end of a text within which a calling name begins
 SHORT = 3  # letters: names of up to 3 count as common words
@@ -182,8 +182,8 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
 
 def is_told_of(tokens: Sequence[str], name: str) -> bool:
     """Whether a statement is about the bearer of the name, in the third person: "Parley is nice". tokens: its words."""
-    words = words_of(name)
-    if not words or [*tokens[: len(words)]] != [*words]:
+    words = words_of_name(name)
+    if not words or tuple(tokens[: len(words)]) != words:
         return False
     verb, *rest = [*tokens[len(words) :]] or [""]
     return verb in TELLS_OF and bool(rest) and rest[0] not in MAY_ASK

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from understanding.stopping import KNOWN
-from understanding.wording import TALK_OF, TOO_COMMON, Wording, words_of
+from understanding.wording import TALK_OF, TOO_COMMON, Wording, words_of, words_of_name
 
 SOMEBODY = "somebody"
 """The name shown for people who have opted out."""
@@ -113,5 +113,5 @@ def calls_stranger(content: str, wording: Wording, bot_name: str = "") -> bool:
     if wording.talk.isdisjoint(ASKING_PERSON) or not (found := FIRST_WORD.match(content)):
         return False
     word, key = found[1], found[1].casefold()
-    is_name = not any(key in known for known in (NO_NAMES, KNOWN, TOO_COMMON, TALK_OF, words_of(bot_name)))
+    is_name = not any(key in known for known in (NO_NAMES, KNOWN, TOO_COMMON, TALK_OF, words_of_name(bot_name)))
     return is_name and word.istitle()

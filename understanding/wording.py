@@ -179,6 +179,12 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(_folded(_plain(text)))
 
 
+@lru_cache(maxsize=256)
+def words_of_name(name: str) -> tuple[str, ...]:
+    """The words of one of the bot's names: the same for every message."""
+    return tuple(words_of(name))
+
+
 def _plain(text: str) -> str:
     """The text without mentions, custom emoji, links and code."""
     has_others = "<" in text or "http" in text or "```" in text
