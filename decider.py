@@ -137,8 +137,7 @@ class TrainedFollowup:
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
         estimate = self.model.estimate(message, conversation, bot_user_id)
         score = estimate.probability
-        if score >= self.open_from:
-            answers = pending(message, conversation, bot_user_id)
+        if score >= self.open_from and (answers := pending(message, conversation, bot_user_id)):
             to_others = [answer for answer in answers if message.author_id not in answer.addressees]
             if to_others:  # the bot's answers to other people must not raise the score
                 as_if = self.model.estimate(message, without(to_others, conversation), bot_user_id)

@@ -160,7 +160,7 @@ def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
         "bot_score": with_bot,
         "rival_score": best,
         "margin": with_bot - best,
-        "rank": sum(score > with_bot for score in with_rivals),
+        "rank": sum([score > with_bot for score in with_rivals]),
     }
 
 

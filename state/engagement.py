@@ -106,10 +106,11 @@ class Engagement:
                 bot_name=message.author,
                 people=_newest(people),
             )
-        # An id that is merely written in the text can be anything: it counts only if it is a known person's.
-        known = message.named & people.keys()
-        for person in (known | message.addressed | frozenset(called)) - {self.bot}:
-            people[person] = replace(self.standing(person), addressed=mark)
+        if message.named or called:
+            # An id that is merely written in the text can be anything: it counts only if it is a known person's.
+            known = message.named & people.keys()
+            for person in (known | message.addressed | frozenset(called)) - {self.bot}:
+                people[person] = replace(self.standing(person), addressed=mark)
         standing = self.standing(author)
         is_calling_back = self.bot in message.addressed or bool(message.calls_bot) or message.is_direct
         told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
