@@ -96,8 +96,8 @@ def _spoken_to(features: Features, _speaks_for: bool) -> str:
     if ago == NEVER:
         return "I had said nothing to you"
     if features["is_due"]:
-        return "I had just answered you" if ago <= JUST_NOW else "my last words went to you"
-    return "I had answered you shortly before" if ago <= A_WHILE else "it was a while since I answered you"
+        return "I had just answered you" if ago <= JUST_NOW else "my last message was to you"
+    return "I answered you a little earlier" if ago <= A_WHILE else "it had been a while since I answered you"
 
 
 def _bot_spoke(features: Features, _speaks_for: bool) -> str:
@@ -106,21 +106,21 @@ def _bot_spoke(features: Features, _speaks_for: bool) -> str:
         return "I had not spoken lately"
     if since == 0:
         return "I had spoken last"
-    return "one message had passed since I spoke" if since == 1 else f"{since} messages had passed since I spoke"
+    return "there was one message after mine" if since == 1 else f"there were {since} messages after mine"
 
 
 def _answered(features: Features, speaks_for: bool) -> str:
     if features["room_answered_of_6"]:
-        return "I was part of the talk" if speaks_for else "the talk had moved on"
+        return "I was part of the conversation" if speaks_for else "the conversation had moved on"
     return "the last messages were not to me"
 
 
 def _overlap(features: Features, speaks_for: bool) -> str:
     margin = features["thread_margin"]
     if margin > 0 and speaks_for:
-        return "it took up words of mine"
+        return "it used words of mine"
     if margin < 0 and not speaks_for:
-        return "it took up other people's words"
+        return "it used other people's words"
     return "" if speaks_for or margin else "you changed the subject"
 
 
@@ -133,16 +133,16 @@ def _length(features: Features, _speaks_for: bool) -> str:
 
 def _wording(features: Features, speaks_for: bool) -> str:
     if speaks_for:
-        return "it asked for something" if features["lead_make"] else "it was worded like something for me"
+        return "it asked for something" if features["lead_make"] else "it was worded like a message to me"
     found = (words for name, words in AMONG_PEOPLE.items() if features[name])
-    return next(found, "it was worded like talk among people")
+    return next(found, "it was worded like talk between people")
 
 
 AMONG_PEOPLE = {
     "talk_thanks": "it said thanks",
-    "starts_greeting": "it greeted",
-    "talk_laugh": "it laughed",
-    "talk_room": "it spoke to anybody",
+    "starts_greeting": "it was a greeting",
+    "talk_laugh": "it was a laugh",
+    "talk_room": "it spoke to everybody",
 }
 
 
@@ -166,7 +166,7 @@ WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
         WITH_SOMEBODY,
     ),
     Aspect.ANSWERED: _answered,
-    Aspect.OWN_WORDS: _either("own_in_window", "you had spoken shortly before", "you had not spoken lately"),
+    Aspect.OWN_WORDS: _either("own_in_window", "you had spoken a little earlier", "you had not spoken lately"),
     Aspect.SPEAKERS: _by_value(
         "speaker_1",
         {BOT: "nobody had spoken since I did", OTHER: "somebody else had spoken last"},
@@ -174,10 +174,12 @@ WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
     ),
     Aspect.NAMES_OTHERS: _either("names_others", "you named somebody else", "you named nobody else"),
     Aspect.NAMES_BOT: _either("names_bot", "you called me by name", ""),
-    Aspect.QUESTION: _either("asks talk_ask lead_verb lead_can_you", "you asked a question", "it was no question"),
+    Aspect.QUESTION: _either("asks talk_ask lead_verb lead_can_you", "you asked a question", "it was not a question"),
     Aspect.WORDING: _wording,
     Aspect.LENGTH: _length,
     Aspect.OVERLAP: _overlap,
     Aspect.CROWD: _either("people", "many people were talking", "few people were talking", above=QUIET_PEOPLE),
-    Aspect.OPEN_QUESTION: _either("open_asks", "somebody else's question was open", "nobody else's question was open"),
+    Aspect.OPEN_QUESTION: _either(
+        "open_asks", "somebody else's question was still open", "nobody else's question was open"
+    ),
 }

@@ -517,11 +517,11 @@ async def test_by_the_rules_doubt_lasts_for_the_window(message: MessageRecord, i
 def test_a_decision_explains_itself_in_one_line() -> None:
     assert all(reason.answered or reason.silent for reason in Reason)
     yes, no = (Decision(respond, Reason.LLM_JUDGE, evidence="a question") for respond in (True, False))
-    assert yes.in_words() == "answered: the judge took it as meant for me (a question)"
-    assert no.in_words() == "silent: the judge took it as not meant for me (a question)"
-    assert Decision(False, Reason.NO_TRIGGER).in_words() == "silent: I did not take it as said to me"
+    assert yes.in_words() == "answered: the judge, a second model, took it as meant for me (a question)"
+    assert no.in_words() == "silent: the judge, a second model, took it as not meant for me (a question)"
+    assert Decision(False, Reason.NO_TRIGGER).in_words() == "silent: I did not think it was meant for me"
     guess = Decision(True, Reason.FOLLOWUP, tier=2, score=0.875, evidence="you asked")
-    assert guess.in_words() == "answered: I took it as said to me (you asked: 88 % sure)"
+    assert guess.in_words() == "answered: I thought it was meant for me (you asked: 88 % sure)"
     named = replace(Decision(True, Reason.EXPLICIT_TRIGGER), agent="by docs, which you named")
     assert named.in_words() == "answered: you mentioned me or replied to me; by docs, which you named"
 
@@ -535,9 +535,9 @@ def test_a_decision_explains_itself_in_one_line() -> None:
 )
 def test_only_what_spoke_for_the_decision_is_told(evidence: str, contrary: str, words: str) -> None:
     silent = Decision(False, Reason.NO_TRIGGER, tier=2, score=0.01, evidence=evidence, contrary=contrary)
-    assert silent.in_words() == f"silent: I did not take it as said to me ({words})"
+    assert silent.in_words() == f"silent: I did not think it was meant for me ({words})"
     turned = silent.turned(True, Reason.FOLLOWUP)
-    assert turned.in_words() == "answered: I took it as said to me (you asked a question: 1 % sure)"
+    assert turned.in_words() == "answered: I thought it was meant for me (you asked a question: 1 % sure)"
     assert turned.turned(False, Reason.NO_TRIGGER) == silent == silent.turned(False, Reason.NO_TRIGGER)
 
 
@@ -564,7 +564,7 @@ def test_of_a_silence_it_is_told_what_lowered_the_score_and_of_an_answer_what_ra
 def test_a_decision_says_with_whom_somebody_was_talking() -> None:
     silent = Decision(False, Reason.NO_TRIGGER, evidence=f"it was short, and {WITH_SOMEBODY}", score=0.1, partner=BEN)
     told = f"it was short, and you were talking with <@{BEN}>, I think: only 10 % sure"
-    assert silent.in_words() == f"silent: I did not take it as said to me ({told})"
+    assert silent.in_words() == f"silent: I did not think it was meant for me ({told})"
     assert "<@" not in replace(silent, partner=None).in_words()
 
 

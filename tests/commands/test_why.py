@@ -45,4 +45,4 @@ async def test_by_which_list_somebody_is_not_answered_is_for_them_and_for_those_
             for name, target in (("why", None), ("Why?", message.id))
         ]
         assert [evidence in words for words in told] == [is_told, is_told]
-        assert all("I am not set up to answer whoever said it here" in words for words in told)
+        assert all("I am not set up to answer the person who wrote it here" in words for words in told)

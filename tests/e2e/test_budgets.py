@@ -77,7 +77,7 @@ async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_
             assert "manage" not in last.content
             refused = stage.mention("Ben", "and now?")
             assert (await stage.decision(refused)).in_words() == (
-                "silent: the budget was spent, or what was left of it was for those who call me (that of this server)"
+                "silent: the budget was spent, or the rest of it was kept for those who call me (that of this server)"
             )
             assert (await stage.shows(REFUSED)).reference.message_id == refused.id  # type: ignore[union-attr]
             told = len(stage.said())

@@ -76,7 +76,7 @@ async def test_why_names_and_quotes_nobody_who_asked_not_to_be_read(scene: Scene
     await scene.use("Ada", way)
     told = [await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)]
     assert ["Ada" in words.content for words in told] == [False, False]
-    assert told[1].content == "Answered: the judge took it as meant for me; by fishes, which fits best"
+    assert told[1].content == "Answered: the judge, a second model, took it as meant for me; by fishes, which fits best"
     if way == "optout":
         await scene.answer_to(called := scene.mention("Ada", "is swordfish healthy?"))
         newest = (await scene.use("Ben", "why")).content.splitlines()[0]

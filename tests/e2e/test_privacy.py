@@ -68,7 +68,7 @@ async def test_who_opted_out_is_answered_when_they_mention_it_only(scene: Scene)
     silent = scene.say("Ada", "and how are you?")
     assert (await scene.decision(silent)).reason is Reason.OPTED_OUT
     shown = await scene.use("Ada", "Why?", target=silent)
-    assert shown.content == "Silent: you asked me not to read you, and did not mention me"
+    assert shown.content == "Silent: you asked me not to read your messages, and did not mention me"
     await scene.ask("Ada", "and now?")
 
 

@@ -47,7 +47,7 @@ async def test_managers_see_health_answers_silences_cost_and_the_last_errors(stu
             clock.advance(60)
         _, _, _, today, silent, used, title, *faults = await status(stage)
         assert today.startswith("- Today: 1 answer, 0 questions declined, 4 failures; first words within ")
-        assert silent == "- Kept silent: 1 × I did not take it as said to me"
+        assert silent == "- Kept silent: 1 × I did not think it was meant for me"
         assert used.endswith("1 answer, 1 call, 15 tokens")
         assert title == "**What went wrong last**"
         at, where = int(clock().timestamp()) - 60, stage.pg.channel("random")

@@ -89,7 +89,7 @@ async def test_another_person_does_not_end_what_was_asked_for_and_is_told_what_t
     gate = scene.halted(COUNT, chunk=9)
     question = await _halved(scene, scene.mention("Ben", "count"))
     words = (await scene.decision(scene.say("Chloe", "shut up"))).in_words()
-    assert words == "silent: you told me to keep out, so I wait until you mention me"
+    assert words == "silent: you told me to keep out, so I wait until you call me"
     gate.set()
     assert (await scene.answer_to(question)).content == "One, two, three, four"
 
@@ -164,7 +164,7 @@ async def test_an_unprompted_answer_that_is_not_welcome_ends_following_until_a_m
     for who in ("Ben", "Chloe"):
         decision = await scene.decision(scene.say(who, "and Kyoto?"))
         assert (decision.respond, decision.reason) == (False, Reason.UNWELCOME)
-        assert decision.in_words().startswith("silent: my last unasked answer was not welcome")
+        assert decision.in_words().startswith("silent: my last answer, which nobody had asked for, was not welcome")
     await scene.ask("Ben", "are you there?")
     assert (await scene.decision(scene.say("Chloe", "and Kyoto?"))).respond
 

@@ -112,7 +112,7 @@ async def test_where_nobody_else_is_everything_is_said_to_it_until_somebody_else
     stage.pg.leave_thread(stage.pg.channel("names"), stage.pg.person("Ben"))
     async with life(stage, conversation_timeout_seconds=0.01):
         assert await reason("Ada", "it sleeps all day long") is Reason.ALONE_TOGETHER
-        assert (await stage.use("Ada", "why", channel="names")).content.count("nobody is here but you and me") == 1
+        assert (await stage.use("Ada", "why", channel="names")).content.count("only you and I are here") == 1
     async with life(stage):
         await stage.ask("Ada", QUESTION, channel="names")
         assert await reason("Ben", "it is really cold today") is not Reason.ALONE_TOGETHER

@@ -206,7 +206,7 @@ def test_every_feature_has_an_aspect_and_every_aspect_has_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "clause"), [("is it far?", "you asked a question"), ("it is far", "it was no question")]
+    ("text", "clause"), [("is it far?", "you asked a question"), ("it is far", "it was not a question")]
 )
 def test_the_evidence_begins_with_what_moved_the_estimate_most(text: str, clause: str) -> None:
     model = a_model(a_stump("asks", 0.5, -2, 2), a_stump("words", 99, 0.5, 1))
@@ -226,14 +226,14 @@ def test_what_moved_the_other_question_counts_as_much_as_that_counts_in_the_deci
 def test_three_things_are_told_at_most_and_nothing_that_hardly_moved_it() -> None:
     found = look_at(said(ANNA, "Parley, thanks", after(15)), *QUIET_CHANNEL)
     raising, lowering = in_words([1.0] * 5 + [-1.0, -2.0] + [0.04] * (len(Aspect) - 7), found)
-    assert (raising.count(", "), lowering) == (2, "nobody had spoken since I did, and you had spoken shortly before")
+    assert (raising.count(", "), lowering) == (2, "nobody had spoken since I did, and you had spoken a little earlier")
 
 
 @pytest.mark.parametrize(
     ("text", "moved", "clause"),
     [
-        ("a laptop for writing", 1.0, "it took up words of mine"),
-        ("my garden needs water", -1.0, "it took up other people's words"),
+        ("a laptop for writing", 1.0, "it used words of mine"),
+        ("my garden needs water", -1.0, "it used other people's words"),
         ("zebras", -1.0, "you changed the subject"),
         ("a laptop for writing", -1.0, ""),
     ],

@@ -72,7 +72,7 @@ async def test_what_has_changed_is_sent_and_whoever_leaves_is_forgotten(visitor:
         assert set(await update(live)) >= {"now", "today", "chart-silent", "chart-answering"}
         assert watching(bot) == before + 1
         bot.decisions.add_ignored(1, 5, 7, NOTHING)
-        while "I did not take it as said to me" not in (await update(live)).get("chart-silent", ""):
+        while "I did not think it was meant for me" not in (await update(live)).get("chart-silent", ""):
             pass
     await until_nobody_watches(visitor, bot, before)
 
