@@ -20,9 +20,9 @@ log = structlog.get_logger()
 # Discord's inline markdown, and URLs, which stay. discord.py's escape_markdown skips the text between two links.
 MARKS = re.compile(r"(https?://[^\s<\[]+)|([\\_~|*`\[])")
 
-INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
+INCOMPLETE = "That could not be done completely. Whoever runs me can find the reason in my log; please try again later."
 
-BROKEN = "Something went wrong, and it is my fault. Whoever runs me finds it in my log; please try again later."
+BROKEN = "Something went wrong, and it is my fault. Whoever runs me can find it in my log; please try again later."
 OUTDATED = "That command has changed since Discord showed it to you. Reload Discord, and use it again."
 
 # Discord allows a user-installed app five follow-ups to a response.

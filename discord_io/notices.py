@@ -173,5 +173,7 @@ def _of_budget(reached: Reached, payer: Payer) -> str:
     if reached.is_spent:
         meaning = f"All of {limit.in_words()} for {whose} is used, and I answer nobody there."
     else:
-        meaning = f"Four fifths of {limit.in_words()} for {whose} are used, and I answer mentions only."
-    return f"{meaning} It is renewed {again}. If that is too little, raise BUDGETS; /usage of:server says what used it."
+        meaning = f"Four fifths of {limit.in_words()} for {whose} are used, and I answer only those who call me."
+    return (
+        f"{meaning} It is renewed {again}. If that is too little, raise BUDGETS; /usage of:server shows what used it."
+    )

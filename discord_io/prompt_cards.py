@@ -20,11 +20,11 @@ from state.prompts import Ask, AwaitingType
 
 log = structlog.get_logger()
 
-EXPIRED = "I waited, and let it go. Ask me again if you still want this."
+EXPIRED = "I waited, but got no answer. Ask me again if you still want this."
 CALLED_OFF = "Called off."
 NO_NOTE = "No note."
 ANSWERED = "✓ Answered."
-REPLACED = "Overtaken by another question."
+REPLACED = "Replaced by another question."
 ASKED_AGAIN = "Asked again below."
 LET_GO = "I let this go."
 WITHDRAWN = "Withdrawn."

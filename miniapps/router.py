@@ -29,8 +29,8 @@ FAULTS = (Exception, SystemExit, asyncio.CancelledError)
 
 BROKEN = "Something went wrong there on my side. Please try it again."
 LATE = "That took too long on my side. Please try it again in a moment."
-CUT = "\n\n-# That is as much as I say in one go."
-UNKNOWN = "What asked you that is no longer here, so I cannot go on with it."
+CUT = "\n\n-# That is as much as I can say at once."
+UNKNOWN = "The part of me that asked you that is no longer here, so I cannot go on with it."
 
 
 @dataclass(frozen=True, slots=True)

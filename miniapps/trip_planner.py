@@ -181,11 +181,11 @@ class TripPlanner(MiniApp):
             return MiniAppResponse("Which venue would you like to add? Say “add Shake Shack”, for example.")
         found = await self._lookup.find(query, MAX_CHOICES)
         if isinstance(found, VenueProblem) or not found:
-            why = f"I do not find {escaped(query)} in {self._lookup.source}"
+            why = f"I cannot find {escaped(query)} in {self._lookup.source}"
             if isinstance(found, VenueProblem):
                 why = f"{found.value[0].upper()}{found.value[1:]}"
             asked = {"original_query": query, "message_id": context.message_id}
-            question = f"{why}. Shall I add it by its name only?"
+            question = f"{why}. Shall I add it by name only?"
             return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
         if len(found) == 1:
             return self._finalize_venue_add(context, found[0])
@@ -198,7 +198,7 @@ class TripPlanner(MiniApp):
         if stop := next((s for s in trip.stops if venue.id == s.venue.id or venue.title == s.venue.title), None):
             return _about(stop.venue, f"{title} is on the list already.", LastAction.ADDED_VENUE)
         if len(trip.stops) >= MAX_STOPS:
-            return MiniAppResponse(f"The list has {venues(MAX_STOPS)}, which is as many as I keep. Remove one first.")
+            return MiniAppResponse(f"The list has {venues(MAX_STOPS)}, which is the most I keep. Remove one first.")
         self._keep(context.chat_guid, trip.with_stop(Stop(venue, by or _attribution(context), is_typed)))
         return _asking(
             f"Added {title}! ✓",
@@ -231,7 +231,7 @@ class TripPlanner(MiniApp):
         else:
             stop = trip.find(context.soft_context.get("last_item_id"))
         if stop is None:
-            return MiniAppResponse("For which venue? Name one of the list: “add a tip for Shake Shack Shibuya: …”.")
+            return MiniAppResponse("For which venue? Name one on the list: “add a tip for Shake Shack Shibuya: …”.")
         if not command.note:
             return _what_to_note(stop.venue)
         return self._noted(context, stop, command.note_kind, command.note)
@@ -239,9 +239,9 @@ class TripPlanner(MiniApp):
     def _noted(self, context: MiniAppContext, stop: Stop, kind: str, content: str) -> MiniAppResponse:
         content, title = clean(content, MAX_NOTE).rstrip(" .!"), escaped(stop.venue.title)
         if not content:
-            return MiniAppResponse("There is nothing in that which I could note.")
+            return MiniAppResponse("There is nothing in that for me to note.")
         if len(stop.notes) >= MAX_NOTES:
-            return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is as many as I keep.")
+            return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is the most I keep.")
         note = Note(kind, content, _attribution(context))
         self._keep(context.chat_guid, self._trip(context).with_note(stop.venue.id, note))
         is_to_try = kind == "must_try" and not context.asked.get("is_follow_up")  # one follow-up leads to no other
@@ -261,7 +261,7 @@ class TripPlanner(MiniApp):
             return self._remove(context, found[0].id)
         if found:
             return _which_one("_remove_venue", "removal", query, found)
-        return MiniAppResponse(f"I do not find {escaped(query)} on the list, which has {venues(len(stops))}.")
+        return MiniAppResponse(f"I cannot find {escaped(query)} on the list, which has {venues(len(stops))}.")
 
     def _remove(self, context: MiniAppContext, venue_id: str) -> MiniAppResponse:
         trip = self._trip(context)
@@ -284,7 +284,7 @@ class TripPlanner(MiniApp):
         if len(after.stops) == len(before.stops):
             return MiniAppResponse("Those venues are no longer on the list, so there was nothing to delete.")
         self._keep(context.chat_guid, after)
-        rest = f" {venues(len(after.stops))}, added since I asked, I kept." if after.stops else ""
+        rest = f" I kept {venues(len(after.stops))}, added since I asked." if after.stops else ""
         return self._done(
             context, f"Deleted {venues(len(before.stops) - len(after.stops))}. ✓{rest}", LastAction.REMOVED_VENUE
         )

@@ -90,8 +90,8 @@ class Venue:
 class VenueProblem(Enum):
     """Why nothing could be looked up, in words for the user."""
 
-    UNREACHABLE = "the look-up of places cannot be reached just now"
-    BUSY = "the look-up of places has too much to do just now"
+    UNREACHABLE = "the place search cannot be reached right now"
+    BUSY = "the place search is too busy right now"
 
 
 class VenueLookup(Protocol):

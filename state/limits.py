@@ -1,8 +1,8 @@
 """The caps: answers to one person a minute; tokens of one turn; and budgets, in tokens or money, a day or a month: in
 all, of a guild, a channel, a thread, a person.
 
-From four fifths of a budget on, the bot answers mentions only; once it is spent, nobody, until it is renewed. Those who
-manage the place are told of the first, and the first person who is refused is told of the second.
+From four fifths of a budget on, the bot answers only those who call it; once it is spent, nobody, until it is renewed.
+Those who manage the place are told of the first, and the first person who is refused is told of the second.
 
 What a call may use is reserved before the call and released after it, so that calls at the same time cannot exceed a
 cap together. A call that no other runs beside is made as long as anything is left. Reservations are stored, too: a call

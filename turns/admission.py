@@ -28,10 +28,12 @@ CLOSED_THREADS = (
     "*Send Messages in Threads*."
 )
 CALLED = CALLING | {Reason.AWAITED, Reason.OFFER_ACCEPTED}
-NO_DIRECT_MESSAGES = "I take no direct messages. Mention me in a server where we both are, and I answer you there."
+NO_DIRECT_MESSAGES = (
+    "I do not answer direct messages. Mention me in a server that we are both in, and I will answer you there."
+)
 DIRECT_MESSAGES_OF_SOME = (
-    "I take direct messages of some people only, and you are not on their list. Mention me in a server where we both "
-    "are, and I answer you there."
+    "I answer direct messages from some people only, and you are not on the list. Mention me in a server that we are "
+    "both in, and I will answer you there."
 )
 SILENCING = {
     "allowed_channels": Reason.CHANNEL_NOT_LISTED,
@@ -156,11 +158,11 @@ class Admission:
 
 def refused_line(refused: Refused) -> str:
     """The answer to a click or command that the settings of the place refuse."""
-    return f"I may not answer you here, by {refused.in_words}."
+    return f"I may not answer you here, because of {refused.in_words}."
 
 
 def refusal_line(refusal: Refusal) -> str:
     if refusal.reached is None:
         again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
-        return f"That was a lot at once. I answer you only sparingly for a moment; ask me again {again}."
+        return f"That was a lot at once. Please give me a moment, and ask me again {again}."
     return budget_line(refusal.reached)

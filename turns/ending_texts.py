@@ -24,26 +24,30 @@ WHOSE = {
 }
 SENTENCES = {
     FailureKind.BUSY: "My model is overloaded. Please ask me again in a moment.",
-    FailureKind.NO_CREDIT: "My model's quota or credit is used up. Whoever runs me finds the reason in my log.",
-    FailureKind.MISCONFIGURED: "My model is not set up correctly. Whoever runs me finds the reason in my log.",
+    FailureKind.NO_CREDIT: "My model's quota or credit is used up. Whoever runs me can find the reason in my log.",
+    FailureKind.MISCONFIGURED: "My model is not set up correctly. Whoever runs me can find the reason in my log.",
     FailureKind.REJECTED: "My model did not accept that. Please put it differently.",
-    FailureKind.TOO_LONG: "Our conversation had grown too long for my model. I start afresh: please ask me again.",
+    FailureKind.TOO_LONG: (
+        "Our conversation became too long for my model, so I have started a new one. Please ask me again."
+    ),
     FailureKind.UNAVAILABLE: "My model cannot be reached. Please ask me again in a moment.",
     FailureKind.LATE: "My model took too long. Please ask me again.",
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
-    FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at once.",
-    FailureKind.WITHHELD: "My model's content filter withheld what comes here. Please put it differently.",
+    FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at a time.",
+    FailureKind.WITHHELD: "My model's content filter held back what I wanted to say here. Please put it differently.",
     FailureKind.OVER_BUDGET: OVER_BUDGET,
-    FailureKind.TURN_CAP: "That takes more than I may use for one answer. Please ask me for less at once.",
+    FailureKind.TURN_CAP: "That takes more than I may use for one answer. Please ask me for less at a time.",
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
 # For remote agents.
 REMOTE_SENTENCES = {
     FailureKind.BUSY: "It is overloaded. Please ask again in a moment.",
-    FailureKind.NO_CREDIT: "Its quota or credit is used up. Whoever runs me finds the reason in my log.",
-    FailureKind.MISCONFIGURED: "It is not set up correctly. Whoever runs me finds the reason in my log.",
+    FailureKind.NO_CREDIT: "Its quota or credit is used up. Whoever runs me can find the reason in my log.",
+    FailureKind.MISCONFIGURED: "It is not set up correctly. Whoever runs me can find the reason in my log.",
     FailureKind.REJECTED: "It did not accept that. Please put it differently.",
-    FailureKind.UNAVAILABLE: "It cannot be reached, or broke off. Please ask again in a moment.",
+    FailureKind.UNAVAILABLE: (
+        "It cannot be reached, or stopped in the middle of its answer. Please ask again in a moment."
+    ),
     FailureKind.LATE: "It took too long. Please ask again.",
     FailureKind.EMPTY: "It had no answer to that. Please put it differently.",
 }
@@ -53,12 +57,12 @@ SILENCES = {
     Cancel.OVER_BUDGET: Decision(False, Reason.DAILY_CAP),
 }
 MAX_WHY = 120
-CUT = "My answer is cut off here: this is as long as one may be."
+CUT = "My answer is cut off here: it has reached its maximum length."
 STOPPED = "Stopped."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
 INCOMPLETE = "My answer is incomplete: Discord did not let me post the rest. Please ask me again."
-UNKNOWN = "I had an answer, and cannot tell whether Discord took it. If you do not see it, please ask me again."
+UNKNOWN = "I had an answer, but I cannot tell whether Discord posted it. If you do not see it, please ask me again."
 
 
 def undelivered(problem: Problem, *, stands: bool) -> str:
@@ -94,7 +98,7 @@ def budget_line(reached: Reached) -> str:
     if reached.is_spent:
         return f"{whose[0].upper()}{whose[1:]} is spent for {period}. It is renewed {again}: please ask me again then."
     near = (
-        f"four fifths of {whose} for {period} are used. I answer mentions only, as long as it lasts; it is renewed "
+        f"four fifths of {whose} for {period} are used. I now answer only those who call me; the budget is renewed "
         f"{again}."
     )
     return f"F{near[1:]}" if reached.cap is Cap.PERSON else f"{MANAGERS}{near}"

@@ -17,7 +17,10 @@ from turns.intake import Intake
 from turns.records import Transcripts
 from turns.turn import UNREAD, Discord, Question
 
-NEVER_HERE = "Understood: I offer no more help in this channel. Whoever manages it can have me do so with /offers on."
+NEVER_HERE = (
+    "Understood: I will no longer offer help in this channel. Whoever manages it can switch that on again with "
+    "/offers on."
+)
 
 
 def record_offer(

@@ -15,9 +15,10 @@ from turns.turn import Turn
 TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
 TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
 LATE_SECONDS = 120.0  # after which an asker is told that it takes long
-PLACE = "many ask me at once: yours is number {} in the queue"
+PLACE = "many people are asking me at once: your question is number {} in the queue"
 LATE = (
-    "you have waited for two minutes, for which I am sorry: more is asked than I can answer at once; yours is number {}"
+    "you have waited for two minutes, and I am sorry: there are more questions than I can answer at once; yours is "
+    "number {}"
 )
 
 

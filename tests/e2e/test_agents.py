@@ -246,7 +246,10 @@ async def test_with_one_agent_nobody_is_asked_who_answers(stage: Scene) -> None:
 async def test_an_agent_that_fails_costs_one_sentence_and_no_memory(scene: Scene, docs: RemoteAgent) -> None:
     docs.answers += [RemoteReply(status=500), whole(" ")]
     answer = await scene.ask("Ada", "docs: how many days of holiday do I have?")
-    assert answer.content == "I asked the agent docs. It cannot be reached, or broke off. Please ask again in a moment."
+    assert answer.content == (
+        "I asked the agent docs. It cannot be reached, or stopped in the middle of its answer. Please ask again "
+        "in a moment."
+    )
     answer = await scene.ask("Ada", "docs: how many days of holiday do I have?")
     assert answer.content == "I asked the agent docs. It had no answer to that. Please put it differently."
     assert (await scene.ask("Ada", "docs: and now?")).content == HANDBOOK

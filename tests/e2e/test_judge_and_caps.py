@@ -81,7 +81,8 @@ async def test_when_the_days_tokens_run_low_it_answers_mentions_only_and_then_no
     async with open_scene(stub, decline=False, daily_tokens=ANSWER_TOKENS + 3) as scene:
         first = await scene.ask("Ada", "one")
         line = (
-            "-# For those who manage this server: four fifths of my budget for today are used. I answer mentions only"
+            "-# For those who manage this server: four fifths of my budget for today are used. I now answer only "
+            "those who call me"
         )
         assert first.content.splitlines()[-1].startswith(line)
         assert (await scene.decision(scene.say("Ada", "and two?"))).reason is Reason.DAILY_CAP

@@ -54,7 +54,7 @@ async def test_a_budget_is_told_at_four_fifths_and_when_it_is_spent(stage: Scene
         (near,) = await notices(stage, 1)
         assert near.content.startswith(
             "**A budget is nearly spent.** Four fifths of 1,000 tokens a day for everybody together are used, "
-            "and I answer mentions only. It is renewed <t:"
+            "and I answer only those who call me. It is renewed <t:"
         )
         assert not near.mentions
         clock.advance(2 * HOUR)

@@ -168,7 +168,7 @@ async def test_a_click_of_somebody_who_is_no_longer_answered_is_refused_in_a_sen
     set_guild(scene, blocked_users={scene.pg.person("Ada")})
     told = await scene.pg.reply_to(scene.press("Ada", card, "2."))
     assert (told.content, told.flags & EPHEMERAL) == (
-        "I may not answer you here, by “Blocked members”, set for this server.",
+        "I may not answer you here, because of “Blocked members”, set for this server.",
         EPHEMERAL,
     )
     assert len(scene.stub.requests) == 1

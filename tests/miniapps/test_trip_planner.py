@@ -192,7 +192,7 @@ async def test_what_is_on_the_list_already_is_not_added_twice(planner: TripPlann
 async def test_a_venue_that_nobody_knows_is_added_by_its_name_once_confirmed(planner: TripPlanner) -> None:
     question = await said(planner, "add Joe's Bar")
     assert question.message == (
-        "I do not find Joe's Bar in the small sample of places that I come with. Shall I add it by its name only?"
+        "I cannot find Joe's Bar in the small sample of places that I come with. Shall I add it by name only?"
     )
     assert question.ask
     assert question.ask.awaiting_type is AwaitingType.CONFIRMATION
@@ -208,7 +208,7 @@ async def test_a_venue_that_nobody_knows_is_added_by_its_name_once_confirmed(pla
 
 async def test_where_the_look_up_fails_the_name_alone_is_offered() -> None:
     question = await said(TripPlanner(Places(VenueProblem.UNREACHABLE)), "add shake shack")
-    assert question.message == ("The look-up of places cannot be reached just now. Shall I add it by its name only?")
+    assert question.message == ("The place search cannot be reached right now. Shall I add it by name only?")
 
 
 async def test_a_full_list_takes_no_more() -> None:
@@ -217,7 +217,7 @@ async def test_a_full_list_takes_no_more() -> None:
     for number in range(MAX_STOPS + 1):
         places.found = [Venue(str(number), f"Place {number}")]
         last = await said(planner, f"add place {number}")
-    assert last.message == "The list has 100 venues, which is as many as I keep. Remove one first."
+    assert last.message == "The list has 100 venues, which is the most I keep. Remove one first."
     assert last.ask is None
     shown = (await said(planner, "show our trip")).message
     assert len(shown) < 4_000
@@ -290,9 +290,9 @@ async def test_notes_are_bounded_in_number_and_length(planner: TripPlanner) -> N
     for number in range(MAX_NOTES - 1):
         await noted(planner, added, f"tip {number}", "note", f"tip {number}")
     over = await noted(planner, added, "one more", "note", "one more")
-    assert over.message == "There are 20 notes on Tokyo Tower Minato already, which is as many as I keep."
+    assert over.message == "There are 20 notes on Tokyo Tower Minato already, which is the most I keep."
     blank = await noted(planner, added, "!", "note", "!")
-    assert blank.message == "There is nothing in that which I could note."
+    assert blank.message == "There is nothing in that for me to note."
 
 
 # Removing
@@ -349,7 +349,7 @@ async def test_what_was_added_after_the_question_is_not_deleted(planner: TripPla
     question = await said(planner, "delete all venues")
     await said(planner, "add hyde park", BEN)
     deleted = await answered(planner, question, yes=True)
-    assert deleted.message == "Deleted 1 venue. ✓ 1 venue, added since I asked, I kept."
+    assert deleted.message == "Deleted 1 venue. ✓ I kept 1 venue, added since I asked."
     assert (await listed(planner))[1:] == ["1. Hyde Park Westminster, London (added by Ben)"]
 
 
