@@ -27,7 +27,7 @@ OUTDATED = "That command has changed since Discord showed it to you. Reload Disc
 
 # Discord allows a user-installed app five follow-ups to a response.
 MAX_PARTS = 6
-TOO_LONG = "\n-# There is more, for which there is no room here."
+TOO_LONG = "\n-# There is more, but it does not fit here."
 
 # The text of the response, or text and files.
 Outcome = str | tuple[str, Sequence[discord.File]]

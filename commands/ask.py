@@ -87,7 +87,7 @@ def _question(interaction: discord.Interaction, asked: Incoming) -> Question:
 
 
 def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:
-    @tree.command(description="Ask me something: you alone see the answer, and I keep nothing of it.")
+    @tree.command(description="Ask me something: only you see the answer, and I keep nothing of it.")
     @app_commands.describe(question="What you want to know")
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True, private_channels=True)

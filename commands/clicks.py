@@ -24,7 +24,7 @@ from turns.admission import Admission, refused_line
 from turns.message_handler import MessageHandler
 
 TOO_LATE = "That question is no longer open."
-NOT_YOURS = "That question was put to somebody else."
+NOT_YOURS = "That question was for somebody else."
 DOES_NOT_FIT = "That does not answer this question."
 FORM_TITLES = {AwaitingType.INPUT: "Your answer", AwaitingType.METADATA: "Your note"}
 FORM_SECONDS = 120.0  # to fill in the form; the prompt's own bound still holds

@@ -14,15 +14,15 @@ from place_settings.inheritance import source_in_words
 
 DEFAULT = "default"
 ANOTHER = "/model with a name chooses another."
-NO_OTHER = "There is no other to choose: whoever runs me lists more in MODELS."
-NOT_IN_A_TURN = "An answer that is being made is finished by the model that began it."
+NO_OTHER = "There is no other to choose: whoever runs me can add more in MODELS."
+NOT_IN_A_TURN = "An answer that is already being written is finished by the model that began it."
 
 
 def add_model(tree: app_commands.CommandTree, edge: PlaceEdge) -> None:
-    @tree.command(description="Which model answers here? Or choose another. For those who manage it.")
+    @tree.command(description="Which model answers here? Those who manage this place can choose another.")
     @app_commands.guild_only()
     @app_commands.default_permissions(manage_channels=True)
-    @app_commands.describe(name="The model that is to answer; default: the one that is inherited", where=WHERE)
+    @app_commands.describe(name="The model that should answer; default: the inherited one", where=WHERE)
     @app_commands.choices(where=PLACES)
     async def model(interaction: discord.Interaction, name: str | None = None, where: int = int(Level.CHANNEL)) -> None:
         level = Level(where)

@@ -17,8 +17,8 @@ ON = "Done: I now offer help in this channel where a question stays unanswered, 
 ON_ALREADY = "I offer help in this channel already, at most {times} a day. {off_ends}"
 OFF_ENDS = "/offers off ends that."
 OFF = "Done: I no longer offer help in this channel."
-OFF_ALREADY = "I offer no help in this channel anyway."
-NONE_AT_ALL = "Whoever runs me lets me make no offers anywhere (OFFERS_PER_DAY is 0): until then there will be none."
+OFF_ALREADY = "I was not offering help in this channel."
+NONE_AT_ALL = "Whoever runs me has switched offers off everywhere (OFFERS_PER_DAY is 0), so there will be none."
 MAY_NOT_SPEAK = "But I may not write in this channel: until I may, there will be no offers."
 
 
@@ -47,7 +47,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
     async def on(interaction: discord.Interaction) -> None:
         await switch(interaction, on=True)
 
-    @group.command(description="Offer no help in this channel any more.")
+    @group.command(description="Stop offering help in this channel.")
     async def off(interaction: discord.Interaction) -> None:
         await switch(interaction, on=False)
 
@@ -92,16 +92,16 @@ def status_sentences(status: OffersStatus) -> str:
     if status.is_on and status.per_day == 0:
         return NONE_AT_ALL
     if not status.is_on:
-        return "I offer no help in this channel. /offers on has me do so."
+        return "I do not offer help in this channel. /offers on switches that on."
     if not status.may_speak:
         next_offer = MAY_NOT_SPEAK
     elif status.earliest is not None:
         next_offer = f"The next can come {format_dt(status.earliest, 'R')} at the earliest."
     else:
-        next_offer = f"The next can come {'once that one is done with' if status.is_open else 'at any time'}."
+        next_offer = f"The next can come {'once that one is over' if status.is_open else 'at any time'}."
     sentences = [
         f"I offer help in this channel: {status.made_today} of at most {status.per_day} offers in the last 24 hours.",
-        *(["One awaits an answer."] if status.is_open else []),
+        *(["One is waiting for an answer."] if status.is_open else []),
         next_offer,
         *([f"Quiet hours, without offers: {status.quiet_hours}."] if status.quiet_hours else []),
     ]

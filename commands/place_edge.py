@@ -20,13 +20,13 @@ from place_settings.inheritance import InForce, in_force
 
 NOT_THE_SERVERS = "Only those who manage this server can set what holds for it or for a category."
 NOT_THE_CHANNELS = "Only those who manage this channel can set what holds in it."
-NO_CATEGORY = "This channel is in no category: choose another place."
-NO_THREAD = "This is no thread: choose another place."
+NO_CATEGORY = "This channel is not in a category: choose another place."
+NO_THREAD = "This is not a thread: choose another place."
 GONE = "That place is gone, and so is what was set for it."
-ELSEWHERE = "That card is of another place than this one: open one here with /parley settings."
+ELSEWHERE = "That card is for another place: open one here with /parley settings."
 MAX_CHOICE = 100  # characters of a choice; Discord's limit
 MAX_NAMED = 18  # choices in a sentence
-COUNTS_FROM = "That counts from the next message on."
+COUNTS_FROM = "This applies from the next message on."
 
 
 class ModelNames(Protocol):
@@ -154,7 +154,7 @@ class PlaceEdge:
         user = interaction.user
         roles = {role.id for role in user.roles} if isinstance(user, discord.Member) else set()
         refused = self.holds(interaction).refuses(user.id, roles)
-        return [f"Mind that I do not answer you here: {refused.in_words}."] if refused else []
+        return [f"Note that I do not answer you here: {refused.in_words}."] if refused else []
 
     def gone_model(self, holds: InForce) -> str | None:
         """A warning if the model set there may no longer be chosen. None: it may, or none is set."""

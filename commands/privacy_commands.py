@@ -17,16 +17,16 @@ NOT_A_MANAGER = "Only those who manage this channel can have me forget the whole
 FORGOTTEN = "Done: I have forgotten what you said, in all channels. /optout keeps me from reading more."
 CHANNEL_FORGOTTEN = "Done: I have forgotten the conversation in this channel."
 OPTED_OUT = "Done: I have forgotten what you said, and from now on I read only those of your messages that mention me."
-OUT_ALREADY = "You had opted out already: I read only those of your messages that mention me."
+OUT_ALREADY = "You have already opted out: I read only those of your messages that mention me."
 OPTED_IN = "Done: from now on I read your messages again."
 IN_ALREADY = "You have not opted out: I read your messages."
 UNDER_WAY = (
-    "I have begun, but a part of me is out of reach at the moment: there it will be done as soon as that part is back, "
-    "before it reads or says anything."
+    "I have begun, but a part of me cannot be reached at the moment. It will do this as soon as it is back, before it "
+    "reads or says anything."
 )
 NOTHING_KEPT = "I keep nothing of what you said."
 EXPORTED = "This is what I keep of what you said."
-MAY_LACK = " A part of me is out of reach at the moment: what was said there just before it went may be missing."
+MAY_LACK = " A part of me cannot be reached at the moment: what it heard last may be missing."
 TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
 
 IN_SHORT = "**What I keep of what is said in conversations I take part in, and who receives it**"
@@ -64,8 +64,8 @@ class Privacy(Protocol):
 
 
 def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
-    @tree.command(description="Forget what I keep of what you said, in all channels.")
-    @app_commands.describe(everything="All that anybody said in this channel: for those who manage it")
+    @tree.command(description="Forget everything you said that I still keep, in all channels.")
+    @app_commands.describe(everything="Everything that anybody said in this channel; for those who manage it")
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def forget(interaction: discord.Interaction, everything: bool = False) -> None:

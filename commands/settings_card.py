@@ -19,7 +19,7 @@ PREFIX = "parley:settings:"
 # Discord's limits.
 MAX_OPTIONS, MAX_RADIOS = 25, 10
 MAX_OPTION, MAX_TITLE, MAX_DESCRIPTION, MAX_FIELD, MAX_INPUT = 100, 45, 100, 1_024, 4_000
-PAUSED = "Whoever runs me has paused me in this server: whatever is set, I answer nobody until that ends."
+PAUSED = "Whoever runs me has paused me in this server: whatever is set here, I answer nobody until that ends."
 MAX_SELECTS = 3  # of the five rows; the others are for the places and the buttons
 
 FIELD = "value"
@@ -109,7 +109,7 @@ class CardDrawer:
         )
         own = value_in_words(name, ids or None, to_manager=True)
         embed.add_field(name="Set here", value=own if ids else "nothing: inherited", inline=False)
-        embed.add_field(name="What holds", value=self._line(name), inline=False)
+        embed.add_field(name="What applies", value=self._line(name), inline=False)
         shown = ids[page * MAX_OPTIONS :][:MAX_OPTIONS]
         view = _view()
         view.add_item(self._select(name, page, shown))
@@ -126,7 +126,7 @@ class CardDrawer:
         """The page that asks to confirm that all settings of the place are reset."""
         embed = discord.Embed(
             title=f"Inherit everything for {self._titled}?",
-            description="All that is set here goes; what is set above it holds then.",
+            description="Everything set here is removed; what is set above it applies then.",
             colour=discord.Colour.red(),
         )
         view = _view()
@@ -246,7 +246,7 @@ def add_notes(embed: discord.Embed, edge: PlaceEdge, holds: InForce, unread: Ite
     if any(layer.is_paused for layer in holds.layers):
         found.append(PAUSED)
     if names := discord.utils.escape_markdown(clipped(", ".join(sorted(unread)), MAX_DESCRIPTION)):
-        found.append(f"Set in a form that I cannot read, and kept until that is set anew or reset: {names}.")
+        found.append(f"Set in a form that I cannot read, and kept until it is set again or reset: {names}.")
     for note in filter(None, found):
         embed.add_field(name="Mind", value=note, inline=False)
     embed.set_footer(text=DEFAULT_IS)

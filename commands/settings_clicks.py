@@ -17,7 +17,7 @@ from discord_io.split import MAX_LENGTH, clipped
 from place_settings.fields import ABOUT, Level, SettingRefusedError
 from place_settings.guild_settings import Changed
 
-UNKNOWN = "I do not know that card any more: open it anew with /parley settings."
+UNKNOWN = "I no longer know that card: open a new one with /parley settings."
 
 Page = Callable[[CardDrawer], Card]
 

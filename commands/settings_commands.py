@@ -15,7 +15,7 @@ from place_settings.fields import ABOUT, Level, SettingRefusedError
 
 EVERYTHING = "everything"
 PLACES = [app_commands.Choice(name=level.in_words, value=int(level)) for level in Level if level is not Level.OWNER]
-WHERE = "For what it is set; this channel where none is named"
+WHERE = "The place it is set for; default: this channel"
 
 
 class SettingsCommands(app_commands.Group):
@@ -31,23 +31,25 @@ class SettingsCommands(app_commands.Group):
         self._edge = clicks.edge
         self._clicks = clicks
 
-    @app_commands.command(description="What holds here, and where does each of it come from?")
+    @app_commands.command(description="What applies here, and where does each setting come from?")
     async def show(self, interaction: discord.Interaction) -> None:
         nobody = discord.AllowedMentions.none()
         card = holding_card(self._edge, interaction)
         await take(interaction, interaction.response.send_message(embed=card, ephemeral=True, allowed_mentions=nobody))
 
-    @app_commands.command(name="set", description="Set one thing by typing it. For those who manage it.")
+    @app_commands.command(name="set", description="Change one setting by typing it. For those who manage this place.")
     @app_commands.describe(
-        setting="What is set",
-        value="A choice, a text, or a list of mentions; + or - before a list adds to it, or takes from it",
+        setting="The setting to change",
+        value="A choice, a text, or a list of mentions; + or - before a list adds to it or removes from it",
         where=WHERE,
     )
     @app_commands.choices(where=PLACES)
     async def set_(self, interaction: discord.Interaction, setting: str, value: str, where: int | None = None) -> None:
         await self._change(interaction, setting, value, where)
 
-    @app_commands.command(description="Set where I answer, whom, how, and with which model. For those who manage it.")
+    @app_commands.command(
+        description="Set where I answer, whom, how, and with which model. For those who manage this place."
+    )
     @app_commands.describe(where=WHERE)
     @app_commands.choices(where=PLACES)
     async def settings(self, interaction: discord.Interaction, where: int = int(Level.CHANNEL)) -> None:
@@ -58,8 +60,10 @@ class SettingsCommands(app_commands.Group):
         elif target:
             await self._clicks.open(interaction, target)
 
-    @app_commands.command(description="Have one thing, or everything, inherited again. For those who manage it.")
-    @app_commands.describe(setting="What is reset, or everything", where=WHERE)
+    @app_commands.command(
+        description="Reset one setting, or all, to what is inherited. For those who manage this place."
+    )
+    @app_commands.describe(setting="The setting to reset, or everything", where=WHERE)
     @app_commands.choices(where=PLACES)
     async def reset(self, interaction: discord.Interaction, setting: str, where: int | None = None) -> None:
         await self._change(interaction, setting, None, where)
@@ -114,7 +118,7 @@ def holding_card(edge: PlaceEdge, interaction: discord.Interaction) -> discord.E
     is_manager = bool(edge.targets(interaction))
     name = getattr(interaction.channel, "name", None) or "this channel"
     embed = discord.Embed(
-        title=f"What holds in #{discord.utils.escape_markdown(name)}", colour=discord.Colour.blurple()
+        title=f"What applies in #{discord.utils.escape_markdown(name)}", colour=discord.Colour.blurple()
     )
     roles = {role.id for role in user.roles} if isinstance(user, discord.Member) else set()
     if holds.silenced:

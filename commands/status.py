@@ -22,7 +22,7 @@ from state.limits import Limits
 
 NOT_THEIRS = "Only those who manage this server can see how I am doing in it."
 PAUSED = "Paused in this server by whoever runs me: I answer nobody here."
-OF_PROCESS = " (Of the process that has this server; I run as several, and its shards are {}.)"
+OF_PROCESS = " (Figures of the process that serves this server; I run as several, and its shards are {}.)"
 MOST_SILENCES, MOST_FAULTS = 4, 3
 
 
@@ -72,7 +72,10 @@ class Status:
 
 
 def add_status(tree: app_commands.CommandTree, status: Status) -> None:
-    @tree.command(name="status", description="How am I doing here? Health, answers, cost, errors. For who manages it.")
+    @tree.command(
+        name="status",
+        description="How am I doing here? Health, answers, cost, errors. For those who manage this server.",
+    )
     @app_commands.guild_only()
     @app_commands.default_permissions(manage_guild=True)
     async def show(interaction: discord.Interaction) -> None:

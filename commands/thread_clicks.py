@@ -20,9 +20,9 @@ log = structlog.get_logger()
 
 TOO_LATE = "That conversation is over."
 NOT_YOURS = "Only those who take part in the conversation can move it."
-BUSY = "I am just answering: please click again once I have."
+BUSY = "I am writing an answer: please click again once it is done."
 ASKED = "I have asked something here: please answer that first, and click again then."
-SWITCHED_OFF = "Going on in threads was switched off here since."
+SWITCHED_OFF = "Going on in threads has been switched off here since then."
 REFUSED = "Discord did not let me open a thread, so we go on here."
 MAX_TITLE = 100  # Discord
 UNTITLED = "Conversation"

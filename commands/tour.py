@@ -23,7 +23,7 @@ def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: 
 def tour_card(bot_name: str, status: OffersStatus, *, retention_days: int) -> str:
     """The card's text. status: of offers in the channel."""
     name = discord.utils.escape_markdown(bot_name)
-    mute = "" if status.may_speak else "\nIn this channel I may not write at the moment, so here I keep silent."
+    mute = "" if status.may_speak else "\nI may not write in this channel at the moment, so I keep silent here."
     offers = (
         f"Where a question stays unanswered I may offer help in this channel, at most {times(status.per_day)} a day "
         "and without a notification; left alone, the offer goes away. For that I hold the last messages here in "
@@ -39,8 +39,8 @@ Mention me, or reply to something I said, and I answer. As long as the conversat
 > and for a dog?{mute}
 
 **When I keep silent**
-What you say to each other I leave alone, and a bare thanks or ok. "Stop" ends an answer you asked for, "not you" is \
-for when I butt in; after either I leave you alone until you mention me again. Deleting your question ends its answer, \
+I leave alone what you say to each other, and a bare thanks or ok. "Stop" ends an answer you asked for, "not you" is \
+for when I interrupt; after either I leave you alone until you call me again. Deleting your question ends its answer, \
 too.
 
 **Buttons, or your own words**
@@ -61,5 +61,5 @@ I may give it to a language model. What you edit or delete in Discord is edited 
 kept or sent to a model, but for one that mentions me, for its answer; `/optin` ends this.
 
 **Why did I speak, or not?**
-`/why` tells it of the last messages; for any one, right-click it, or take its last button, then *Apps*, *Why?* \
-`/parley show` tells what is set here; those who manage it change that with `/parley settings`."""
+`/why` tells you for the last messages; for a single one, right-click it, or use its last button, then *Apps*, *Why?* \
+`/parley show` shows what is set here; those who manage this place change it with `/parley settings`."""

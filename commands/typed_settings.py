@@ -64,7 +64,9 @@ def _named(listed: Listed, typed: str, known: Mapping[int, str]) -> int:
     called = typed.casefold()
     found = [one for one, name in known.items() if called in (name.casefold(), _bare(name))]
     if len(found) > 1:
-        raise SettingRefusedError(f"{quoted(typed)} is more than one {WORDS[listed]} here: use a mention or an id.")
+        raise SettingRefusedError(
+            f"{quoted(typed)} is the name of more than one {WORDS[listed]} here: use a mention or an id."
+        )
     if not found:
         raise _unknown(listed, typed)
     return found[0]
@@ -77,7 +79,9 @@ def _bare(name: str) -> str:
 
 def _unknown(listed: Listed, typed: str) -> SettingRefusedError:
     how = "mentions or ids" if listed is Listed.USERS else "mentions, ids or names"
-    return SettingRefusedError(f"I know no {WORDS[listed]} {quoted(typed)} here: use {how}, separated by commas.")
+    return SettingRefusedError(
+        f"I cannot find the {WORDS[listed]} {quoted(typed)} here: use {how}, separated by commas."
+    )
 
 
 def _known(listed: Listed, guild: discord.Guild | None) -> dict[int, str]:

@@ -19,9 +19,9 @@ from state.limits import Limits, Reached
 from state.spending import Account, Payer
 
 NOT_THEIRS = "Only those who manage this server can see what it uses; /usage shows your own."
-NO_SERVER = "This is no server; /usage shows your own use."
-UNPRICED = "-# {tokens:,} of the tokens are counted in tokens alone, as nobody has told me what their model costs."
-BY_ALL = "- I run in several processes, and this one has counted only that. All together: {used}"
+NO_SERVER = "This is not a server; /usage shows your own use."
+UNPRICED = "-# {tokens:,} of the tokens have no cost here, as I do not know the price of their model."
+BY_ALL = "- I run in several processes, and this one has counted only its own share. All together: {used}"
 WHEN = {Period.DAY: "today", Period.MONTH: "this month"}
 CHART_DAYS, MOST_CHANNELS, MOST_ROWS = 14, 5, 10
 CHART_NAME = "usage.png"
@@ -121,7 +121,7 @@ def _sums(days: Sequence[tuple[date, Figures]], now: datetime) -> list[str]:
 
 def _table(title: str, rows: Mapping[str, Figures]) -> list[str]:
     shown = {name: figures for name, figures in rows.items() if figures.calls}
-    lines = [f"- {name or 'before this was told apart'}: {in_words(f)}" for name, f in [*shown.items()][:MOST_ROWS]]
+    lines = [f"- {name or 'before this was recorded'}: {in_words(f)}" for name, f in [*shown.items()][:MOST_ROWS]]
     return [f"**{title}**", *lines] if lines else []
 
 

@@ -16,8 +16,8 @@ from understanding.links import DISCORD, message_link
 SHOWN, MAX_WORDS = 5, 60  # decisions shown; characters quoted of a message
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
-    "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
-    "or by bots."
+    "I remember no decision about that. I keep only the latest ones, and none on messages by bots or from before I "
+    "was started."
 )
 UNNAMED = "somebody who asked not to be read"
 

@@ -68,8 +68,8 @@ def test_status_says_how_many_were_made_and_when_the_next_can_come() -> None:
     hours = "22:00-07:00 UTC"
     for status, rest in (
         (OffersStatus(), "The next can come at any time."),
-        (OffersStatus(is_open=True), "One awaits an answer. The next can come once that one is done with."),
-        (OffersStatus(is_open=True, earliest=LATER), f"One awaits an answer. {later}"),
+        (OffersStatus(is_open=True), "One is waiting for an answer. The next can come once that one is over."),
+        (OffersStatus(is_open=True, earliest=LATER), f"One is waiting for an answer. {later}"),
         (OffersStatus(may_speak=False, earliest=LATER), MAY_NOT_SPEAK),
         (
             OffersStatus(quiet_hours=hours, earliest=LATER),
@@ -81,7 +81,7 @@ def test_status_says_how_many_were_made_and_when_the_next_can_come() -> None:
     assert status_sentences(OffersStatus(per_day=0)) == NONE_AT_ALL
     for others in ({}, {"made_today": 2}, {"per_day": 0}, {"may_speak": False}):
         sentence = status_sentences(OffersStatus(is_on=False, **others))
-        assert sentence == "I offer no help in this channel. /offers on has me do so."
+        assert sentence == "I do not offer help in this channel. /offers on switches that on."
 
 
 async def test_it_is_for_those_who_manage_the_channel_whatever_the_server_lets_people_use(

@@ -69,7 +69,7 @@ async def test_a_choice_is_made_in_a_form_where_what_stands_is_chosen(pg: Playgr
     assert [option["default"] for option in options] == [True, False, False, False]
     card = await pg.reply_to(await fill(pg, clicked, {"For": "quiet"}))
     assert line_of(card, "Eagerness: ") == "**quiet** · set here"
-    assert card.content == "Eagerness, for this channel: quiet. That counts from the next message on."
+    assert card.content == "Eagerness, for this channel: quiet. This applies from the next message on."
     clicked = pick(pg, "Ada", card, "Change", "Judge")
     card = await pg.reply_to(await fill(pg, clicked, {"For": "on"}))
     clicked = pick(pg, "Ada", card, "Change", "Judge")
@@ -148,7 +148,7 @@ async def test_everything_is_inherited_again_once_that_is_confirmed(pg: Playgrou
     sure = await pg.reply_to(click(pg, "Ada", await card_of(pg), "Inherit everything"))
     assert own(settings, pg).judge is True
     card = await pg.reply_to(click(pg, "Ada", sure, "Inherit everything"))
-    assert card.content == "All settings of this channel are inherited again. That counts from the next message on."
+    assert card.content == "All settings of this channel are inherited again. This applies from the next message on."
     assert own(settings, pg).chosen == {}
 
 
@@ -284,7 +284,7 @@ async def test_what_cannot_be_read_of_a_whole_server_is_told_on_its_card_and_goe
 ) -> None:
     settings.restore(pg.guild_id, "damaged")
     card = await card_of(pg, where=int(Level.GUILD))
-    assert "Set in a form that I cannot read, and kept until that is set anew or reset: settings." in words_of(card)
+    assert "Set in a form that I cannot read, and kept until it is set again or reset: settings." in words_of(card)
     sure = await pg.reply_to(click(pg, "Ada", card, "Inherit everything"))
     await pg.reply_to(click(pg, "Ada", sure, "Inherit everything"))
     assert settings.in_channel(pg.guild_id, pg.channel("general")).silenced is None

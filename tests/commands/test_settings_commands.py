@@ -13,7 +13,7 @@ from playground.server import Playground
 from tests.commands.support import EPHEMERAL, FakeModels, line_of, words_of
 from tests.support.controls import run, suggested
 
-COUNTS = "That counts from the next message on."
+COUNTS = "This applies from the next message on."
 
 
 async def said(pg: Playground, words: str, who: str = "Ada", **options: Any) -> str:
@@ -31,7 +31,7 @@ def own(settings: GuildSettings, pg: Playground, level: Level = Level.CHANNEL) -
     return settings.own(pg.guild_id, place_id, level).settings
 
 
-# What holds
+# What applies
 
 
 async def test_show_says_what_holds_and_where_that_comes_from(pg: Playground) -> None:
@@ -79,7 +79,7 @@ async def test_show_and_the_card_name_what_a_newer_version_has_set(pg: Playgroun
     settings.restore(pg.guild_id, {"version": 9, "revision": 3, "places": {f"channel:{pg.channel('general')}": node}})
     for command in ("parley show", "parley settings"):
         told = await said(pg, command)
-        assert "Set in a form that I cannot read, and kept until that is set anew or reset: mood." in told
+        assert "Set in a form that I cannot read, and kept until it is set again or reset: mood." in told
         assert "Eagerness: " in told
     assert "mood" not in await said(pg, "parley show", "Ben")
 
@@ -104,10 +104,22 @@ async def test_one_thing_is_set_and_inherited_again(pg: Playground, settings: Gu
         ("mood", "gloomy", "There is no setting “mood”: use When it answers, Allowed channels,"),
         ("eagerness", "a lot", "Eagerness cannot be that: use quiet, balanced or eager."),
         ("persona", "p" * 4_000, "Persona cannot be that: use at most 2,000 characters of text."),
-        ("blocked_roles", "@nobodies", "I know no role “@nobodies” here: use mentions, ids or names, separated by"),
-        ("blocked_channels", "<#123456789012345678>", "I know no channel “123456789012345678” here: use mentions,"),
-        ("blocked_users", "9" * 20, f"I know no member “{'9' * 20}” here: use mentions or ids, separated by commas."),
-        ("blocked_users", "Chloe", "I know no member “Chloe” here: use mentions or ids, separated by commas."),
+        (
+            "blocked_roles",
+            "@nobodies",
+            "I cannot find the role “@nobodies” here: use mentions, ids or names, separated by",
+        ),
+        (
+            "blocked_channels",
+            "<#123456789012345678>",
+            "I cannot find the channel “123456789012345678” here: use mentions,",
+        ),
+        (
+            "blocked_users",
+            "9" * 20,
+            f"I cannot find the member “{'9' * 20}” here: use mentions or ids, separated by commas.",
+        ),
+        ("blocked_users", "Chloe", "I cannot find the member “Chloe” here: use mentions or ids, separated by commas."),
         ("model", "test:none", "“test:none” is not among my models: use test:large or test:small."),
     ],
 )
@@ -135,7 +147,9 @@ async def test_lists_are_typed_by_mention_id_or_name_and_added_to(pg: Playground
         await put(pg, "blocked_roles", f"- @One <@&{two}>") == f"Blocked roles, for this channel: <@&{three}>. {COUNTS}"
     )
     pg.add_category("General")
-    assert (await put(pg, "blocked_channels", "general")).startswith("“general” is more than one channel here: use a")
+    assert (await put(pg, "blocked_channels", "general")).startswith(
+        "“general” is the name of more than one channel here: use a"
+    )
     suggestions = await suggested(pg, "Ada", "parley set", "value", "gen", setting="blocked_channels")
     assert suggestions == ["#general", "General (category)"]
     await put(pg, "blocked_channels", "#general")  # which is set for the server
@@ -144,7 +158,7 @@ async def test_lists_are_typed_by_mention_id_or_name_and_added_to(pg: Playground
 
 async def test_who_leaves_out_themselves_is_told_so(pg: Playground) -> None:
     helpers = pg.add_role("Helpers", members=[pg.person("Ben")])
-    mind = "Mind that I do not answer you here: “Allowed roles”, set for this channel."
+    mind = "Note that I do not answer you here: “Allowed roles”, set for this channel."
     allowed = await put(pg, "allowed_roles", "@Helpers")
     assert allowed == f"Allowed roles, for this channel: <@&{helpers}>. {COUNTS} {mind}"
     assert "Mind" not in await put(pg, "eagerness", "quiet")
@@ -197,7 +211,7 @@ async def test_model_says_which_answers_and_why_and_chooses_another(pg: Playgrou
     why = "/model with a name chooses another."
     assert await said(pg, "model") == f"Here test:large answers (default). {why}"
     chosen = await said(pg, "model", name="test:small", where=int(Level.GUILD))
-    in_turn = "An answer that is being made is finished by the model that began it."
+    in_turn = "An answer that is already being written is finished by the model that began it."
     assert chosen == f"Model, for this server: test:small. {COUNTS} {in_turn}"
     assert await said(pg, "model") == f"Here test:small answers (from this server). {why}"
     assert await suggested(pg, "Ada", "model", "name", "") == ["test:large", "test:small", "default"]
@@ -212,7 +226,7 @@ async def test_model_refuses_what_is_not_on_the_list_and_says_what_left_it(pg: P
     gone = "“test:small” can no longer be chosen, so the default answers: test:large."
     assert await said(pg, "model") == f"{gone} The choice is from this channel."
     await said(pg, "model", name="default")
-    no_other = "There is no other to choose: whoever runs me lists more in MODELS."
+    no_other = "There is no other to choose: whoever runs me can add more in MODELS."
     assert await said(pg, "model") == f"Here test:large answers (default). {no_other}"
 
 

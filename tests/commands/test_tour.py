@@ -39,7 +39,7 @@ def test_it_fits_into_one_message_whatever_holds() -> None:
 def test_it_says_what_holds_and_names_the_commands() -> None:
     for shown, there, not_there in (
         (card(), "@Parley what is", "may not write"),
-        (card(may_speak=False), "In this channel I may not write at the moment", "may offer help and"),
+        (card(may_speak=False), "I may not write in this channel at the moment", "may offer help and"),
         (card("Dr_No*"), r"@Dr\_No\* what is", "Parley"),
         (card(), "at most 3 times a day", "/offers on"),
         (card(per_day=1), "at most once a day", "1 times"),

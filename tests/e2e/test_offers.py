@@ -226,7 +226,7 @@ async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> Non
     await offered(scene)
     status = await offers(scene, "status")
     assert "1 of at most 3 offers" in status
-    assert "One awaits an answer." in status
+    assert "One is waiting for an answer." in status
     with pytest.raises(ApiError):
         await offers(scene, "off", "Ben")
     scene.pg.allow(general, "manage_channels", member=scene.pg.person("Ben"))

@@ -334,7 +334,7 @@ async def test_offers_on_and_off_are_the_setting_of_their_channel_beside_the_ser
         await scene.decision(said)
         assert scene.bot.proactive_offers.listens(said.channel_id) is is_on
     set_guild(scene, answers="mentions")
-    assert "I offer no help" in (await scene.use("Ada", "offers", channel="random", status={})).content
+    assert "I do not offer help" in (await scene.use("Ada", "offers", channel="random", status={})).content
 
 
 async def test_settings_that_are_damaged_close_their_server_and_no_other_start_opens_it(stage: Scene) -> None:

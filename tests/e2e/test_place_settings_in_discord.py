@@ -110,6 +110,6 @@ async def test_each_command_by_one_who_may_and_one_who_may_not(scene: Scene) -> 
         assert await said(scene, "Ben", words, **options) == NOT_THE_CHANNELS
         assert await said(scene, "Ben", words, **options, where=int(Level.GUILD)) == NOT_THE_SERVERS
     for who in ("Ada", "Ben"):
-        assert "What holds in #general" in await said(scene, who, "parley show")
+        assert "What applies in #general" in await said(scene, who, "parley show")
     with pytest.raises(ApiError):  # Discord does not show it to them
         run(scene.pg, "Ben", "model")

@@ -85,7 +85,7 @@ async def test_tokens_without_a_price_are_told_apart(stub: StubModel) -> None:
         await scene.ask("Ada", "what does it cost?")
         told = (await scene.use("Ada", "usage")).content
         assert "- Today: 1 answer, 1 call, 15 tokens" in told
-        assert "-# 15 of the tokens are counted in tokens alone" in told
+        assert "-# 15 of the tokens have no cost here" in told
 
 
 async def test_there_is_no_server_in_a_direct_message(stub: StubModel) -> None:
