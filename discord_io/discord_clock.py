@@ -57,5 +57,5 @@ class DiscordClock:
                 "clock_off",
                 ahead_s=round(ahead.total_seconds(), 1),
                 meaning="the bot goes by Discord's clock and not by this machine's",
-                remedy="have the machine set its clock by NTP, such as by timedatectl set-ntp true",
+                remedy="let the machine set its clock by NTP, for example with timedatectl set-ntp true",
             )

@@ -48,7 +48,7 @@ def report(findings: Sequence[Finding]) -> None:
         log.warning("checked", check=finding.check, state=finding.state.value, says=finding.says, remedy=finding.fix)
     if not bad:
         well = [finding.check for finding in findings if finding.state is State.OK]
-        log.info("checked", well=well, more="python bot.py doctor looks at the rest")
+        log.info("checked", well=well, more="python bot.py doctor checks the rest")
 
 
 def _is_timed_out(guild: discord.Guild) -> bool:

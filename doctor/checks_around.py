@@ -45,14 +45,14 @@ def check_settings() -> tuple[list[Finding], Settings | None]:
                 break
             os.environ[variable] = ""  # so that the rest can be checked
     for name, meant in misspelt(os.environ).items():
-        says = f"{name} is no setting, and is not read; it looks like {meant}."
+        says = f"{name} is not a setting, and is ignored; it looks like {meant}."
         findings.append(warning("settings", says, f"Rename it to {meant}, or remove it."))
     if settings:
         try:
             check_token(settings, os.environ)
         except SettingError as error:
             findings.append(of_sentence("settings", error))
-    return findings or [ok("settings", "All settings can be used.")], settings
+    return findings or [ok("settings", "All settings are valid.")], settings
 
 
 async def check_mcp_server(server: McpServer) -> list[Finding]:
@@ -73,7 +73,7 @@ async def check_mcp_server(server: McpServer) -> list[Finding]:
         )
         fix = f"{how}, and correct MCP_CONFIG."
         return [fault(check, says, fix)]
-    return [ok(check, f"It lends {len(connection.tools)} tools.")]
+    return [ok(check, f"It offers {len(connection.tools)} tools.")]
 
 
 async def check_agent(agent: AgentEntry) -> list[Finding]:
@@ -115,7 +115,7 @@ async def _who_listens(port: int, why: str) -> Finding:
     if said == "ok":
         return ok("http", f"{LISTENS} {port}, and is well.")
     if NOT_WELL.match(said):
-        fix = "Look at the log of that process, and restart it where it does not recover within 5 minutes."
+        fix = "Look at the log of that process, and restart it if it does not recover within 5 minutes."
         return fault("http", f"{LISTENS} {port}, and is not well: {said}.", fix)
     fix = "Set PORT to a free one, or to 0 for any."
     return fault("http", f"PORT {port} cannot be used ({why}), and no bot answers there.", fix)
@@ -126,7 +126,7 @@ def check_password(secret: SecretStr | None, port: int | None) -> list[Finding]:
     if secret is None:
         return [skipped("console", "CONSOLE_PASSWORD is not set: there is no console but the playground's.")]
     if (length := len(secret.get_secret_value())) < SHORT_PASSWORD:
-        says = f"CONSOLE_PASSWORD has {length} characters, which can be guessed."
+        says = f"CONSOLE_PASSWORD has {length} characters, which is short enough to guess."
         return [warning("console", says, f"Set it to {SHORT_PASSWORD} random characters at least.")]
     if port is None:
         return [warning("console", "CONSOLE_PASSWORD is set, but not PORT: there is no console.", "Set PORT, too.")]

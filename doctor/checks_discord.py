@@ -70,7 +70,7 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
     except NotCheckedError as error:
         found = fault("token", error.says, error.fix)
         if isinstance(error, RefusedError) and error.status == REFUSED:
-            fix = f"Reset the token under Bot at {PORTAL}, and give the new one whole as DISCORD_TOKEN."
+            fix = f"Reset the token under Bot at {PORTAL}, and set DISCORD_TOKEN to the whole new one."
             found = fault("token", "Discord refuses DISCORD_TOKEN.", fix)
         return [found, *check_clock(rest.skew)], None
     except TimeoutError:
@@ -80,8 +80,8 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
         other = UnreachableError("what answers is not Discord")
         return [fault("token", other.says, other.fix)], None
     return [
-        ok("token", f"Discord takes the token: it is {known.bot_name}'s."),
-        ok("application", f"Its id is {known.id}; whoever manages a server adds it by {known.invite}"),
+        ok("token", f"Discord accepts the token: it is {known.bot_name}'s."),
+        ok("application", f"Its id is {known.id}; whoever manages a server adds it with {known.invite}"),
         content_intent(is_on=known.reads_content, application_id=known.id),
         *check_endpoint(known.id, is_set=bool(application.get("interactions_endpoint_url"))),
         *check_clock(rest.skew),
@@ -116,12 +116,12 @@ def check_endpoint(application_id: int, *, is_set: bool) -> list[Finding]:
 def check_clock(skew: float | None) -> list[Finding]:
     """Checks this machine's clock. skew: seconds that it is ahead of Discord's; None: not known."""
     if skew is None:
-        return [skipped("clock", "Discord did not tell its time.")]
+        return [skipped("clock", "Discord did not say what time it is.")]
     if abs(skew) < LATE_SECONDS:
-        return [ok("clock", "This machine's clock is that of Discord.")]
+        return [ok("clock", "This machine's clock agrees with Discord's.")]
     much = f"{abs(skew):.0f} s" if abs(skew) < WRONG_SECONDS else f"{abs(skew) / 60:.0f} min"
     says = f"This machine's clock is {much} {'ahead of' if skew > 0 else 'behind'} Discord's."
-    fix = "Have the machine set its clock by NTP, such as by timedatectl set-ntp true."
+    fix = "Let the machine set its clock by NTP, for example with timedatectl set-ntp true."
     return [fault("clock", says, fix) if abs(skew) >= WRONG_SECONDS else warning("clock", says, fix)]
 
 
@@ -136,7 +136,7 @@ async def check_commands(
     others = sorted({name for _, name in there.keys() ^ ours.keys() | {k for k in ours if there.get(k) != ours[k]}})
     named = _listed(others)
     says = f"The commands that Discord knows are not this version's: {named}." if there else "No command is registered."
-    return [warning("commands", says, "Start the bot once: it registers its commands at each start.")]
+    return [warning("commands", says, "Start the bot once: it registers its commands at every start.")]
 
 
 def _known(command: Mapping[str, Any]) -> tuple[int, str]:
@@ -177,7 +177,7 @@ async def check_guilds(
     found = [one for one in per_guild if one]
     names = _listed([str(guild["name"]) for guild in guilds])
     beyond = len(guilds) - len(found)
-    unlooked = f"; the channels of {beyond} of them were not looked at" if beyond else ""
+    unlooked = f"; the channels of {beyond} of them were not checked" if beyond else ""
     lacks = [lack for one in found for lack in one.lacks]
     silenced = [one.guild for one in found if one.is_timed_out]
     findings = [ok("servers", f"It is in {names}{unlooked}."), *timed_out(silenced), *lacking(lacks)]
@@ -185,7 +185,7 @@ async def check_guilds(
     hidden = await asyncio.gather(*(_is_hidden(rest, one) for one in unseen))
     if any(hidden):
         named = _listed([str(one) for one, is_hidden in zip(unseen, hidden, strict=True) if is_hidden])
-        says = f"CHANNELS names what is no channel of the bot's servers, or none that it sees: {named}."
+        says = f"CHANNELS has ids that are not channels of the bot's servers, or that it cannot see: {named}."
         findings.append(fault("channels", says, "Correct the ids in CHANNELS, or add the bot to their server."))
     return findings
 
@@ -275,11 +275,13 @@ def lacking(lacks: Sequence[Lack]) -> list[Finding]:
     for permission, found in by_permission.items():
         state = State.FAULT if permission in ESSENTIAL else State.WARNING
         says = f"The bot lacks {shown(permission)} in {_listed([lack.channel for lack in found])}."
-        fix = f"Allow {shown(permission)} to the bot's role in these channels' permissions, unless it is meant so."
+        fix = (
+            f"Allow {shown(permission)} to the bot's role in these channels' permissions, unless that is what you want."
+        )
         findings.append(Finding("permissions", state, says, fix))
     if read_only := list(dict.fromkeys(lack.channel for lack in lacks if lack.is_read_only)):
-        findings.append(ok("permissions", f"It may not write, as others may not, in {_listed(read_only)}."))
-    return findings or [ok("permissions", "It has all that it needs in the channels that it can be in.")]
+        findings.append(ok("permissions", f"It may not write, and neither may others, in {_listed(read_only)}."))
+    return findings or [ok("permissions", "It has every permission it needs, in every channel where it may take part.")]
 
 
 async def _lacks(

@@ -39,9 +39,9 @@ async def _check(variable: str, name: str, prices: Prices) -> Finding:
 
 def _cost(trial: Trial, prices: Prices) -> str:
     if trial.spent is None:
-        return ", and did not say what it used"
+        return ", and did not say how much it used"
     micros = prices.priced(trial.spent).micros
-    price = f"for {dollars(micros)}" if micros is not None else "at a price that is not known"
+    price = f"for {dollars(micros)}" if micros is not None else "at an unknown price"
     return f" with {trial.spent.tokens} tokens, {price}"
 
 
@@ -54,13 +54,13 @@ def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, st
         case Trouble.KEY:
             return f"{whose} refuses the key{status}.", f"Copy the key anew from the provider into {key}."
         case Trouble.NAME:
-            return f"{whose} does not know it, or not for this key{status}.", f"Correct {variable}; {LISTED}"
+            return f"{whose} does not know this model, or not for this key{status}.", f"Correct {variable}; {LISTED}"
         case Trouble.CREDIT:
             return f"The account for {name} has no credit left{status}.", "Add credit in the provider's billing page."
         case Trouble.BUSY:
             return (
                 f"{whose} says that there are too many requests, or that the account's limit is reached{status}.",
-                f"Wait, raise the limit at the provider, or name a fallback behind a comma in {variable}.",
+                f"Wait, raise the limit at the provider, or name a fallback after a comma in {variable}.",
             )
         case Trouble.UNREACHABLE:
             return (
@@ -71,12 +71,12 @@ def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, st
         case Trouble.LATE:
             return (
                 f"{name} did not answer within {SECONDS:g} s.",
-                "Try again, as a model on one's own machine loads at first; else choose a faster one.",
+                "Try again, as a model on your own machine has to load first; otherwise choose a faster one.",
             )
         case Trouble.EMPTY:
-            return f"{name} answered with nothing that can be read.", f"Choose a model that chats for {variable}."
+            return f"{name} answered without any text.", f"Choose a chat model for {variable}."
         case Trouble.REJECTED:
-            return f"{whose} rejects a plain question{status}.", f"Choose a model that chats for {variable}."
+            return f"{whose} rejects a plain question{status}.", f"Choose a chat model for {variable}."
 
 
 def names_in(settings: Iterable[str]) -> list[str]:
@@ -117,8 +117,8 @@ def check_budgets(budgets: Collection[BudgetLimit], tokens: int, unpriced: Colle
     if not (budgets or tokens):
         return warning("budgets", "Nothing limits what models may cost.", "Set BUDGETS, such as to $1 a day.")
     if unpriced and any(limit.in_money for limit in budgets):
-        says = f"Budgets in money do not limit what has no known price: {', '.join(sorted(unpriced))}."
-        return warning("budgets", says, "Name what a million of their tokens cost in PRICES; docs/budgets.md says how.")
+        says = f"Budgets in money do not limit models without a known price: {', '.join(sorted(unpriced))}."
+        return warning("budgets", says, "Set in PRICES what a million of their tokens cost; docs/budgets.md says how.")
     limits = [
         f"{limit.in_words()} {'in all' if limit.scope == 'total' else f'for a {limit.scope}'}" for limit in budgets
     ]

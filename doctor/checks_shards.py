@@ -33,7 +33,7 @@ def _count(count: int, recommended: int, at_once: int) -> Finding:
     are = f"{count} shards" if count > 1 else "one shard"
     if count == recommended:
         return ok("shards", f"The bot has {are}, as Discord recommends{how_long}.")
-    says = f"SHARD_COUNT has the bot have {are}, and Discord recommends {recommended}"
+    says = f"SHARD_COUNT gives the bot {are}, and Discord recommends {recommended}"
     if count < recommended:
         fix = f"Set SHARD_COUNT to {recommended} or more for all processes at once, or leave it out."
         if count * MOST_GUILDS < recommended * GUILDS:
@@ -58,7 +58,7 @@ async def check_processes(redis_url: str, count: int | None, wanted: Collection[
         found = await held(cluster.redis)
         memory = await cluster.redis.info("memory")
     except RedisError as error:
-        return [skipped("processes", f"Who has which shard cannot be looked at ({type(error).__name__}).")]
+        return [skipped("processes", f"It cannot be seen who has which shard ({type(error).__name__}).")]
     finally:
         await cluster.close()
     if 0 < memory["maxmemory"] <= memory["used_memory"]:

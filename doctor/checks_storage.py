@@ -28,7 +28,7 @@ def check_folder(state_dir: Path) -> Finding:
     except OSError as error:
         return fault(
             "storage",
-            f"STATE_DIR {state_dir} cannot be written ({error.strerror}): nothing outlives a restart.",
+            f"STATE_DIR {state_dir} cannot be written ({error.strerror}): nothing survives a restart.",
             "Give the user that the bot runs as the right to write there, or set STATE_DIR to a folder where it has.",
         )
     return ok("storage", f"STATE_DIR {state_dir} can be written.")
@@ -37,7 +37,7 @@ def check_folder(state_dir: Path) -> Finding:
 def check_modes(state_dir: Path) -> Finding:
     """Whether other users of the machine can read the stored files."""
     if os.name != "posix" or not os.path.isdir(state_dir):  # noqa: PTH112 - which raises nothing
-        return skipped("files", "There are no files yet, or no modes of files.")
+        return skipped("files", "There are no files yet, or the system has no file permissions.")
     try:
         # In a folder that nobody else can enter the modes of files do not matter.
         closed = not state_dir.stat().st_mode & OTHERS
@@ -45,8 +45,8 @@ def check_modes(state_dir: Path) -> Finding:
     except OSError as error:
         return skipped("files", f"What is in {state_dir} cannot be seen ({error.strerror}).")
     if not open_ or (closed and "state.key" not in open_):
-        return ok("files", "What is kept can be read by the bot's user alone.")
-    says = f"Others on this machine can read {', '.join(sorted(open_)[:10])} in {state_dir}."
+        return ok("files", "Only the bot's user can read what is stored.")
+    says = f"Other users of this machine can read {', '.join(sorted(open_)[:10])} in {state_dir}."
     return fault("files", says, f"Run chmod 700 {state_dir} && chmod 600 {state_dir}/* as the bot's user.")
 
 
@@ -67,7 +67,7 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
     try:
         find_seal(state_dir, redis_url, keys)
     except ValueError as error:
-        return [fault("key", "STATE_KEY is no key as it has to be.", f"{error}.")]
+        return [fault("key", "STATE_KEY is not a valid key.", f"{error}.")]
     try:
         is_kept = opens(state_dir, redis_url, keys)
     except WrongKeyError as error:
@@ -80,9 +80,13 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
         why = type(error.__cause__).__name__
         return [fault("redis", f"Redis does not answer ({why}).", "Start that Redis, or correct REDIS_URL.")]
     except OSError as error:
-        return [skipped("key", f"What is kept cannot be looked at ({error.strerror}).")]
-    by = "STATE_KEY" if keys else "a key that lies beside it (set STATE_KEY to have it lie apart)"
-    says = f"What is kept is sealed by {by}." if is_kept else f"Nothing is kept yet; it will be sealed by {by}."
+        return [skipped("key", f"What is stored cannot be checked ({error.strerror}).")]
+    by = "STATE_KEY" if keys else "a key stored beside it (set STATE_KEY to keep the key apart)"
+    says = (
+        f"What is stored is encrypted with {by}."
+        if is_kept
+        else f"Nothing is stored yet; it will be encrypted with {by}."
+    )
     return [*redis, ok("key", says)]
 
 
@@ -90,17 +94,18 @@ def check_instance(state_dir: Path, redis_url: str | None, *, runs_here: bool = 
     """Whether another process uses the storage. runs_here: a healthy bot answers on PORT, so that it is that one."""
     try:
         with in_use(state_dir, redis_url, 0.0):
-            return ok("instance", "No other process uses what is kept.")
+            return ok("instance", "No other process uses what is stored.")
     except InUseError as error:
         if runs_here:
-            return ok("instance", "The bot that listens on PORT uses what is kept.")
+            return ok("instance", "The bot that listens on PORT uses what is stored.")
         return warning(
             "instance",
-            f"{str(error).partition(':')[0]}: the bot runs already.",
-            "Leave it if that is the bot you mean; else stop it, or give this one a STATE_DIR or Redis of its own.",
+            f"{str(error).partition(':')[0]}: the bot is already running.",
+            "Leave it if that is the bot you mean; otherwise stop it, or give this one a STATE_DIR or Redis of its "
+            "own.",
         )
     except StoreError:
-        return skipped("instance", "Redis cannot be asked.")
+        return skipped("instance", "Redis does not answer.")
 
 
 def check_volume(state_dir: Path, redis_url: str | None, environ: Mapping[str, str]) -> list[Finding]:
@@ -112,4 +117,4 @@ def check_volume(state_dir: Path, redis_url: str | None, environ: Mapping[str, s
         return [ok("volume", f"STATE_DIR is on the volume at {mount}.")]
     says = f"STATE_DIR is not on the volume at {mount}" if mount else "The service has no volume"
     fix = f"Mount a volume at {state_dir.absolute()} in the service's settings, or set REDIS_URL."
-    return [fault("volume", f"{says}: nothing outlives a deploy.", fix)]
+    return [fault("volume", f"{says}: nothing survives a deploy.", fix)]

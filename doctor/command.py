@@ -50,7 +50,7 @@ def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
     """Runs the command. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
     parser = argparse.ArgumentParser(
         prog="python bot.py doctor",
-        description="Says what is wrong with the bot and around it, and how to mend it.",
+        description="Says what is wrong with the bot and around it, and how to fix it.",
         epilog="Where neither token nor model is set it asks for them, at a terminal. "
         "Exit codes: 0 all is well, 1 there are warnings, 2 there are faults.",
     )
@@ -130,11 +130,11 @@ def _loaded(
 
 async def _discord(settings: Settings, wanted: Sequence[Mapping[str, Any]] | None) -> list[Finding]:
     if settings.discord_token is None:
-        return [no_token(), skipped("servers", "Without a token, servers and permissions cannot be looked at.")]
+        return [no_token(), skipped("servers", "Without a token, servers and permissions cannot be checked.")]
     async with DiscordRest(settings.discord_token.get_secret_value(), settings.discord_api_base) as rest:
         findings, application = await check_application(rest)
         if application is None:
-            return [*findings, skipped("servers", "Servers, permissions and commands cannot be looked at so.")]
+            return [*findings, skipped("servers", "Until then, servers, permissions and commands cannot be checked.")]
         checks = [
             bounded("gateway", check_gateway(rest, settings.shard_count)),
             bounded("servers", check_guilds(rest, application, settings.channels, settings.threads)),

@@ -78,12 +78,16 @@ async def bounded(check: str, work: Awaitable[list[Finding]], seconds: float = S
         return [fault(check, error.says, error.fix)]
     except TimeoutError:
         return [
-            fault(check, f"This did not end within {seconds:g} s.", "Try again, and look whether what it asks hangs.")
+            fault(
+                check,
+                f"This did not end within {seconds:g} s.",
+                "Try again, and see whether the service that it asks is hanging.",
+            )
         ]
     except Exception as error:  # noqa: BLE001 - the other checks must still report their findings
         where = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
-        return [fault(check, f"The check itself failed ({what}).", "Report that as a bug of the bot.")]
+        return [fault(check, f"The check itself failed ({what}).", "Report that as a bug.")]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

@@ -29,7 +29,8 @@ from state.prices import Prices, load_prices
 
 POLL_SECONDS = 3.0
 BY_HAND = (
-    "The set-up asks at a terminal, and this is none. Set these in the environment or in .env instead: DISCORD_TOKEN "
+    "The set-up asks at a terminal, and this is not one. Set these in the environment or in .env instead: "
+    "DISCORD_TOKEN "
     f"(the bot's token, from {PORTAL}), MODEL (such as openai:gpt-5-mini), and the key of its provider (such as "
     "OPENAI_API_KEY); docs/quickstart.md has the steps.\n"
 )
@@ -69,7 +70,7 @@ def set_up(settings: Settings) -> int:
         sys.stderr.write(f"\n{BY_HAND}")
         return 2
     except KeyboardInterrupt:
-        terminal.say("\nStopped. What was found to work is in .env; `make setup` asks for the rest.")
+        terminal.say("\nStopped. What works so far is in .env; `make setup` asks for the rest.")
     return 0
 
 
@@ -103,7 +104,7 @@ class SetUp:
         self._model()
         say("\nThat is all. Start the bot:\n\n    make run\n")
         if application is None and self._token:
-            say("It will not start before Discord takes the token.")
+            say("It will not start before Discord accepts the token.")
         elif application is None:
             say("Open the address that it prints, a Discord on this machine, and write: @Parley hello")
         elif is_in_server:
@@ -120,14 +121,14 @@ class SetUp:
                 self._env.set(new)
             except OSError as error:
                 raise SetUpError(
-                    f"{self._env.path} cannot be written ({error.strerror}): have a file there that you may write to."
+                    f"{self._env.path} cannot be written ({error.strerror}): make it a file that you may write to."
                 ) from None
             self._terminal.say(f"Kept in .env: {', '.join(new)}.")
 
     def _check_inside(self, name: str) -> None:
         if name in self._outside:
             raise SetUpError(
-                f"{name} is set in the environment, which counts before .env: correct it or unset it there, and run "
+                f"{name} is set in the environment, which overrides .env: correct it or unset it there, and run "
                 "`make setup` again."
             )
 
@@ -162,9 +163,9 @@ class SetUp:
             token = bare(given) or same
             self._terminal.hide(token)
             if given not in ("", token):
-                self._terminal.say("Read without what stood around it: quotes, “Bot” or the variable's name.")
+                self._terminal.say("Removed what was around it: quotes, “Bot” or the variable's name.")
             if re.search(r"\s", token):
-                self._terminal.say("There is white space in it: copy the token alone, and whole.")
+                self._terminal.say("There is white space in it: copy the whole token, and nothing else.")
             elif token:
                 return token
 
@@ -176,9 +177,9 @@ class SetUp:
             if finding.check != "intents" and finding.fix:
                 self._terminal.show(finding)
         if application:
-            self._terminal.say(f"Discord takes the token: it is {application.bot_name}'s.")
+            self._terminal.say(f"Discord accepts the token: it is {application.bot_name}'s.")
         elif looks := [name for name, form in MISTAKEN.items() if re.fullmatch(form, token)]:
-            self._terminal.say(f"What you gave looks like {looks[0]}, and not like the token.")
+            self._terminal.say(f"That looks like {looks[0]}, not like the token.")
         return application
 
     def _reading_content(self, application: Application) -> Application:
@@ -258,7 +259,7 @@ class SetUp:
             if ":" in answer:
                 return answer
             guess = meant(answer)
-            self._terminal.say(f"Did you mean {guess}?" if guess else f"Write a number, or such as {EXAMPLE}.")
+            self._terminal.say(f"Did you mean {guess}?" if guess else f"Write a number, or a model such as {EXAMPLE}.")
 
     def _values(self, name: str, *, is_again: bool = False) -> dict[str, str] | None:
         """Asks for the variables that the model's providers need. None: the user goes back to the choice."""

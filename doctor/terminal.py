@@ -56,7 +56,7 @@ class Terminal:
             try:
                 return read(question).strip().encode().decode()
             except UnicodeError:
-                self.say("That cannot be read: it is no text in UTF-8.")
+                self.say("That cannot be read: it is not text in UTF-8.")
 
     def hide(self, secret: str) -> None:
         """Hides a text from then on, if it is long enough to be a secret."""

@@ -74,7 +74,7 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
             "its own."
         ) from None
     except OSError as error:
-        log.warning("state_dir_unusable", folder=str(state_dir), error=str(error), meaning="nothing outlives a restart")
+        log.warning("state_dir_unusable", folder=str(state_dir), error=str(error), meaning="nothing survives a restart")
     try:
         yield
     finally:

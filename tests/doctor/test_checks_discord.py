@@ -98,10 +98,10 @@ FAULTS: list[tuple[Mapping[str, Any], Plant, Mapping[str, Any], int, str, str, s
     ({}, leave, {}, 1, "servers", "in no server", "permissions=2815059004869696"),
     ({}, mute, {}, 2, "permissions", "lacks Send Messages in #help (Playground).", "Allow Send Messages"),
     ({}, hide, {}, 2, "permissions", "lacks View Channels in #help", "Allow View Channels"),
-    ({}, nowhere, {}, 2, "permissions", "lacks View Channels in #general", "unless it is meant so"),
+    ({}, nowhere, {}, 2, "permissions", "lacks View Channels in #general", "unless that is what you want"),
     ({}, without_files, {}, 1, "permissions", "lacks Attach Files in #help", "Allow Attach Files"),
     ({}, twelve, {}, 2, "permissions", "#room-09 (Playground) and 2 more.", "Allow Send Messages"),
-    ({}, nothing, {"channels": {12345}}, 2, "channels", "CHANNELS names what is no channel", "Correct the ids"),
+    ({}, nothing, {"channels": {12345}}, 2, "channels", "CHANNELS has ids that are not channels", "Correct the ids"),
     ({}, no_starts, {}, 2, "gateway", "only 0 more times in the next 24.0 hours, of 1,000", "where else it runs"),
     ({"shards": 8}, few_starts, {}, 2, "gateway", "only 5 more times", "where else it runs"),
     (
@@ -110,7 +110,7 @@ FAULTS: list[tuple[Mapping[str, Any], Plant, Mapping[str, Any], int, str, str, s
         {"shard_count": 4},
         1,
         "shards",
-        "have 4 shards, and Discord recommends 8.",
+        "bot 4 shards, and Discord recommends 8.",
         "to 8 or more",
     ),
     ({"shards": 8}, nothing, {"shard_count": 2}, 2, "shards", "2,500 servers on one are refused", "to 8 or more"),
@@ -146,7 +146,7 @@ async def test_links_lead_to_the_server_that_was_asked() -> None:
         findings = await diagnosis(pg)
     (invited,) = [finding for finding in findings if finding.check == "application"]
     (alone,) = [finding for finding in findings if finding.check == "servers"]
-    assert f"adds it by {pg.url}/oauth2/authorize?" in invited.says
+    assert f"adds it with {pg.url}/oauth2/authorize?" in invited.says
     assert f"open {pg.url}/oauth2/authorize?" in alone.fix
 
 

@@ -23,11 +23,15 @@ LEAK = "Incorrect API key provided: key-of-the-stub"
     [
         (Reply(status=401, words=LEAK, code="invalid_api_key"), "refuses the key", "into OPENAI_API_KEY"),
         (Reply(status=403, words=LEAK), "refuses the key (HTTP 403)", "into OPENAI_API_KEY"),
-        (Reply(status=404, words="The model does not exist", code="model_not_found"), "does not know it", "Correct"),
+        (
+            Reply(status=404, words="The model does not exist", code="model_not_found"),
+            "does not know this model",
+            "Correct",
+        ),
         (Reply(status=429, words=LEAK, code="insufficient_quota"), "no credit left", "Add credit"),
-        (Reply(status=429, words="slow down", code="rate_limit"), "too many requests", "a fallback behind a comma"),
+        (Reply(status=429, words="slow down", code="rate_limit"), "too many requests", "a fallback after a comma"),
         (Reply(status=500), "cannot be reached, or fails", "a fallback in MODEL"),
-        (Reply(""), "nothing that can be read", "Choose a model that chats"),
+        (Reply(""), "without any text", "Choose a chat model"),
         (Reply("", before=asyncio.Event()), "did not answer within 0.3 s", "Try again"),
     ],
 )
@@ -67,7 +71,7 @@ async def test_each_of_several_is_called_and_told_with_what_it_took_and_cost(stu
     first, second, demo = await check_models("MODEL", f"{MODEL}, openai-chat:unheard-of, demo", PRICES)
     assert first.says.startswith("openai-chat:gpt-5-mini answered in ")
     assert first.says.endswith(" s with 15 tokens, for $0.002.")  # 10 for $100 and 5 for $200 a million
-    assert second.says.endswith("at a price that is not known.")
+    assert second.says.endswith("at an unknown price.")
     assert [finding.state for finding in (first, second)] == [State.OK, State.OK]
     assert demo.state is State.WARNING
     assert "the demo model" in demo.says

@@ -75,12 +75,12 @@ def elsewhere(tmp_path: Path) -> Finding:
     ("plant", "state", "says", "fix"),
     [
         (unwritable, State.FAULT, "cannot be written", "the right to write there"),
-        (readable, State.FAULT, "Others on this machine can read state.key", "chmod 600"),
+        (readable, State.FAULT, "Other users of this machine can read state.key", "chmod 600"),
         (other_key, State.FAULT, "STATE_KEY is not the key", "Set STATE_KEY to the key it was sealed with"),
         (lost_key, State.FAULT, "What is stored is sealed.", "put state.key back"),
-        (no_key, State.FAULT, "STATE_KEY is no key", "Fernet.generate_key"),
+        (no_key, State.FAULT, "STATE_KEY is not a valid key", "Fernet.generate_key"),
         (no_redis, State.FAULT, "Redis does not answer", "Start that Redis"),
-        (second, State.WARNING, "is in use by another process", "else stop it"),
+        (second, State.WARNING, "is in use by another process", "otherwise stop it"),
         (no_volume, State.FAULT, "The service has no volume", "Mount a volume at"),
         (elsewhere, State.FAULT, "not on the volume at /data", "Mount a volume at"),
     ],
@@ -128,7 +128,7 @@ def test_room_on_the_disk(free: int, state: State, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["its own", "given"])
 def test_where_all_is_well_nothing_is_changed(key: str | None, tmp_path: Path) -> None:
-    assert "Nothing is kept yet" in check_key(tmp_path, None, key)[0].says
+    assert "Nothing is stored yet" in check_key(tmp_path, None, key)[0].says
     check_stores(tmp_path, None, key)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     found = [check_folder(tmp_path), check_modes(tmp_path), *check_key(tmp_path, None, key)]

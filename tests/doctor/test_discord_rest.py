@@ -119,5 +119,5 @@ async def test_of_servers_that_take_too_long_the_others_are_still_told(monkeypat
         return json({"retry_after": 4}, 429) if path == "/guilds/200/roles" else of_guilds(path)
 
     servers, permissions = await looked(answers)
-    assert servers.says == "It is in Here, There; the channels of 1 of them were not looked at."
+    assert servers.says == "It is in Here, There; the channels of 1 of them were not checked."
     assert permissions.says == "The bot lacks View Channels in #general (Here)."
