@@ -46,7 +46,9 @@ class CreateBot(Protocol):
 def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
     """Runs the bot until it is told to stop, or runs the given command. Returns the exit code."""
     if arguments and arguments[0] not in ("doctor", *ON_WHAT_IS_KEPT):
-        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, sessions, or move.\n")
+        sys.stderr.write(
+            f"{arguments[0]!r} is not a command: use doctor, sessions or move, or none to start the bot.\n"
+        )
         return 2
     if arguments[:1] == ["doctor"]:
         from doctor.command import doctor_command  # noqa: PLC0415 - a start does without
@@ -111,7 +113,7 @@ async def run(settings: Settings, create_bot: CreateBot) -> int:
         if settings.shard_count:
             make_bot = partial(make_bot, shards=Shards(settings.shard_count, settings.shard_ids or None))
         if settings.shard_ids:
-            log.warning("shards_without_redis", meaning="budgets and opt-outs hold in this process alone")
+            log.warning("shards_without_redis", meaning="budgets and opt-outs apply to this process alone")
         return await serve_it(make_bot, token, settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}

@@ -114,12 +114,12 @@ def installed(settings: Settings) -> list[MiniApp]:
 
 DIRECT = {
     "off": "none are answered.",
-    "listed": "of people whom its owner listed, they are answered, and kept as all else.",
-    "open": "they are answered, and kept as all else.",
+    "listed": "of people whom its owner listed, they are answered, and kept like everything else.",
+    "open": "they are answered, and kept like everything else.",
 }
 LOGGED = {
-    "on": "ids (of people a hash of theirs), times and scores; no text.",
-    "content": "ids (of people a hash of theirs), times, scores, and the text of messages.",
+    "on": "ids (those of people as a hash), times and scores; no text.",
+    "content": "ids (those of people as a hash), times, scores, and the text of messages.",
     "off": "none is kept.",
 }
 

@@ -94,7 +94,7 @@ class OwnersAgents:
         self.mcp = McpTools(
             loaded(load_mcp, settings.mcp_config),
             taken=taken,
-            failed=partial(self._mcp_fault, "mcp_failed", "could not be started, or has ended, and is started anew"),
+            failed=partial(self._mcp_fault, "mcp_failed", "could not be started, or has ended, and is started again"),
             call_failed=partial(self._mcp_fault, "mcp_call_failed", "failed in a call of one of its tools"),
         )
         general = GeneralAgent(

@@ -40,7 +40,7 @@ LOOPBACK = "127.0.0.1"
 MAX_RETRY_SECONDS = 60.0
 FAULT_PAUSE_SECONDS = 90.0  # keeps restarts by the host below 1,000 IDENTIFYs a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
-REFUSED = "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
+REFUSED = "DISCORD_TOKEN was refused by Discord: copy it again from the developer portal."
 CONNECTION_FAILURES = (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError)
 
 
@@ -264,7 +264,7 @@ async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
         if site.is_local:
             print(f"Console: {address}/console", flush=True)  # noqa: T201
         elif not site.has_console:
-            log.info("console_off", remedy="set CONSOLE_PASSWORD, to see at /console how the bot does")
+            log.info("console_off", remedy="set CONSOLE_PASSWORD to see at /console how the bot is doing")
         yield
 
 

@@ -170,14 +170,14 @@ def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]
         found = BUDGET.fullmatch(part)
         if found is None or (found[1] and of is not Scope.TOTAL):
             shown = part if len(part) <= 40 else f"{part[:40]}…"
-            raise ValueError(f"“{shown}” is no budget: write such as “{example}”.")
+            raise ValueError(f"“{shown}” is not a budget: write one such as “{example}”.")
         amount = int(Decimal(found[2]) * 1_000_000) if found[2] else int(found[3])
         if not 0 < amount <= (MOST_MICROS if found[2] else MOST_TOKENS):
-            raise ValueError(f"“{part}” is no budget: use more than nothing, and at most $1000000.")
+            raise ValueError(f"“{part}” is not a possible budget: use more than nothing, and at most $1000000.")
         scope, period = Scope(found[1].lower()) if found[1] else of, Period(found[4].lower())
         key = scope, period, found[2] is not None
         if key in limits:
-            raise ValueError(f"“{part}” is a second budget for the same: leave one of the two.")
+            raise ValueError(f"“{part}” is a second budget for the same: keep one of the two.")
         limits[key] = BudgetLimit(amount, period, scope, in_money=key[2])
     return tuple(limits.values())
 

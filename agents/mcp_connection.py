@@ -219,7 +219,7 @@ class Connection:
             listening = listen(toolset.client.session, tools_list_changed=True)
             heard = await self._attempt(stack.enter_async_context(listening), self._limits.start)
             if isinstance(heard, _Trouble):
-                meaning = "tools that it changes are known once it is started anew"
+                meaning = "tools that it changes are known once it is started again"
                 log.warning("mcp_not_heard", server=server.name, error=heard.detail, meaning=meaning)
         return toolset
 

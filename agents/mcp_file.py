@@ -147,7 +147,7 @@ def _entries(source: Path | str, where: str) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            raise EntryError(f"{shown(key)} stands twice: give each its own")
+            raise EntryError(f"{shown(key)} appears twice: give each its own")
     return dict(pairs)
 
 
@@ -155,7 +155,7 @@ def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) ->
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
         raise EntryError(f"its name cannot be used: use {MAX_NAME} visible characters at most")
     if not isinstance(fields, dict) or ("command" in fields) == ("url" in fields):
-        raise EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
+        raise EntryError('it needs either command or url: use {"command": ..., "args": [...]} or {"url": ...}')
     if "url" in fields:
         http = checked(_Http, fields, environ)
         headers = {header: header_value(header, value) for header, value in http.headers.items()}

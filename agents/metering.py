@@ -67,8 +67,8 @@ def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:
         log.info(
             "price_unknown",
             models=unknown,
-            meaning="what they use is counted in tokens: budgets in money do not limit it",
-            remedy="name what a million tokens of them cost in PRICES",
+            meaning="what they use is counted in tokens, so budgets in money do not limit it",
+            remedy="set in PRICES what a million of their tokens cost",
         )
 
 

@@ -66,7 +66,7 @@ class Exporter(OTLPSpanExporter):
             log.warning(
                 "traces_failed",
                 meaning="traces cannot be sent, and are dropped until they can; the bot goes on",
-                remedy="see what OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS say",
+                remedy="check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS",
             )
         elif was_failing and not self._is_failing:
             log.info("traces_resumed")

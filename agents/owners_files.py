@@ -36,11 +36,11 @@ def parsed(source: Path | str, where: str, form: str, parse: Callable[[str], Any
     try:
         return parse(source if isinstance(source, str) else source.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise fault(sentence(f"{where} cannot be read ({error.strerror}): name one that can.")) from None
+        raise fault(sentence(f"{where} cannot be read ({error.strerror}): name a file that can be read.")) from None
     except UnicodeDecodeError:
         raise fault(sentence(f"{where} is not UTF-8: save it as such.")) from None
     except (ValueError, RecursionError) as error:  # the parser's own, or int()'s for too many digits
-        raise fault(sentence(f"{where} is no {form} ({error}): correct it there.")) from None
+        raise fault(sentence(f"{where} is not valid {form} ({error}): correct it there.")) from None
 
 
 def sentence(text: str) -> str:
@@ -77,7 +77,7 @@ def filled(value: str, environ: Mapping[str, str], where: str) -> str:
     """Fills in the variables. where: where the value stands, which begins the error."""
     for variable in VARIABLE.findall(value):
         if not variable.isidentifier():  # it may be the secret itself, so it is not shown
-            raise EntryError(f"{where} has ${{...}} without a variable: write ${{NAME}} with one's name")
+            raise EntryError(f"{where} has ${{...}} without a variable: write ${{NAME}} with a variable's name")
         if not environ.get(variable):
             raise EntryError(f"{where} needs the variable {shown(variable)}: set it in the environment")
     return VARIABLE.sub(lambda found: environ[found[1]], value)

@@ -124,7 +124,7 @@ def _tables(source: Path | str, where: str) -> list[Any]:
     if content:
         raise RosterError(f"In {where}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RosterError(f"In {where}, agent is no list of tables: begin each with [[agent]].")
+        raise RosterError(f"In {where}, agent is not a list of tables: begin each with [[agent]].")
     if len(tables) > MAX_AGENTS:
         raise RosterError(sentence(f"{where} names {len(tables)} agents: keep {MAX_AGENTS} at most."))
     return list(tables)

@@ -74,5 +74,7 @@ def _provider() -> TracerProvider | None:
     try:
         return otlp_provider()
     except ValueError as error:
-        log.warning("traces_off", meaning=f"No traces are sent: {error}", remedy="correct the variable OTEL_* it is of")
+        log.warning(
+            "traces_off", meaning=f"No traces are sent: {error}", remedy="correct the OTEL_* variable that it names"
+        )
         return None

@@ -207,7 +207,9 @@ class Accounts:
             self._number += 1
         try:
             while not (answer := await self._script(KEYS, [orjson.dumps(batch := self._batch(leaves=leaves))])):
-                log.warning("accounts_lost", meaning="Redis has lost its data; what this process has used counts anew")
+                log.warning(
+                    "accounts_lost", meaning="Redis has lost its data; this process sends again what it has used"
+                )
                 self._sent, self._is_first = [*self._anew(), *self._sent], True
         except (redis.RedisError, OSError) as error:
             if self._heard_since is not None or self._number == 1:

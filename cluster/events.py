@@ -144,7 +144,9 @@ def _event(event_id: str, fields: dict[str, str]) -> Event:
     try:
         return Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
     except (KeyError, ValueError):
-        log.error("privacy_request_unreadable", id=event_id, meaning="it is passed over, and those behind it are done")
+        log.error(
+            "privacy_request_unreadable", id=event_id, meaning="it is skipped, and those after it are carried out"
+        )
         return Event(_read(event_id), None)
 
 

@@ -238,7 +238,7 @@ class Keeper:
         if self._unreached_since is None:
             self._unreached_since = self._clock()
             says = str(error) or f"no answer within {FAREWELL_SECONDS:.0f} s"
-            log.warning("leases_not_renewed", error=says, meaning="new messages wait once they are over")
+            log.warning("leases_not_renewed", error=says, meaning="new messages wait once the leases have run out")
 
     def _choice(self, seen: Seen) -> list[int]:
         """The shards that this process may take now."""

@@ -175,7 +175,7 @@ class Leases:
                 log.warning(
                     "keys_repaired",
                     keys=repaired,
-                    meaning="something else wrote to these keys of the bot's",
+                    meaning="something else wrote to these keys of the bot",
                     remedy="give the bot a Redis or a database of its own",
                 )
             if not lost:

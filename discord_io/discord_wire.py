@@ -200,7 +200,7 @@ class DiscordWire:
             channel=self._channel_id,
             after=after,
             read=MAX_LOOKS * LOOK_BACK,
-            meaning="whether the answer stands behind that is not known, so that it is not posted again",
+            meaning="whether the answer comes after that is not known, so it is not posted again",
         )
         raise PostError(Problem.UNKNOWN, "too much was said in the channel since")
 

@@ -112,6 +112,6 @@ class OtherProcess:
                 "another_process",
                 seen=seen,
                 **where,
-                meaning="a question may be answered twice where the server does not tell equal nonces apart at once",
+                meaning="a question may be answered twice if Discord does not notice equal nonces at once",
                 remedy="stop the other process with this DISCORD_TOKEN, or reset the token",
             )

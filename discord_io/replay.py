@@ -206,7 +206,7 @@ class Replays:
         if session.count != client.shard_count:  # other guilds were on it
             return
         if not may_have_token(session.url):
-            log.warning("replay_refused", shard=shard_id, meaning="its address is none of the gateway's")
+            log.warning("replay_refused", shard=shard_id, meaning="its address is not one of the gateway's")
             return
         replay = self._open[shard_id] = Replay(session)  # kept here so that it is closed if this is cancelled
         if await replay.resume(client):

@@ -332,7 +332,7 @@ class ShardedClient(discord.AutoShardedClient):
             unready = [shard for shard in shards if shard.ws.open and not self.is_up(shard.id)]
             since = {shard.ws: since.get(shard.ws, now) for shard in unready}
             for shard_id in [shard.id for shard in unready if now - since[shard.ws] >= READY_SECONDS]:
-                log.warning("shard_not_ready", shard=shard_id, seconds=READY_SECONDS, meaning="it is connected anew")
+                log.warning("shard_not_ready", shard=shard_id, seconds=READY_SECONDS, meaning="it is connected again")
                 await self.reconnect_shard(shard_id)
 
     async def close(self) -> None:

@@ -52,7 +52,7 @@ def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, st
     whose = f"The provider of {name}"
     match error.trouble:
         case Trouble.KEY:
-            return f"{whose} refuses the key{status}.", f"Copy the key anew from the provider into {key}."
+            return f"{whose} refuses the key{status}.", f"Copy the key again from the provider into {key}."
         case Trouble.NAME:
             return f"{whose} does not know this model, or not for this key{status}.", f"Correct {variable}; {LISTED}"
         case Trouble.CREDIT:

@@ -121,7 +121,7 @@ class DecisionFile:
                 detail=str(error),
                 moved_to=str(aside),
                 meaning="the decision log could not be used as it was, and a new one was begun",
-                remedy="delete the old one: it no longer follows what people delete",
+                remedy="delete the old one: what people delete is no longer deleted there",
             )
             return aside
         return None
@@ -310,7 +310,7 @@ def _logging(row: Sequence[Any]) -> Iterator[None]:
         log.error(
             "decision_refused",
             message=row[0],
-            meaning="a row of the decision log is damaged, or another program changed or moved it: it does not count",
+            meaning="a row of the decision log is damaged, or another program changed or moved it: it is ignored",
         )
 
 

@@ -95,7 +95,7 @@ class DecisionLog:
             log.error(
                 "decision_log_not_cleared",
                 file=str(self._file.path),
-                meaning="what people deleted or had forgotten could not be taken out of the decision log",
+                meaning="what people deleted, by hand or with /forget, could not be removed from the decision log",
                 remedy="delete the file",
             )
 
@@ -147,6 +147,6 @@ class DecisionLog:
                 file=str(self._file.path),
                 error=str(error),
                 meaning="the bot goes on, and decisions wait in memory until they can be written",
-                remedy="make STATE_DIR a folder that can be written, or set DECISION_LOG=off",
+                remedy="set STATE_DIR to a folder that can be written, or set DECISION_LOG=off",
             )
         self._is_failing = True

@@ -255,7 +255,7 @@ class CatchUp:
                 channels_with_news=len(ordered),
                 read_whole=len(ordered) - len(self._cut),
                 requests=MAX_REQUESTS - self._spare,
-                meaning="what was asked in the other channels meanwhile may stay unanswered",
+                meaning="questions asked meanwhile in the other channels may stay unanswered",
             )
 
     def _rank(self, news: News, left: Collection[int]) -> tuple[bool, bool, bool, int]:

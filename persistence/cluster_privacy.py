@@ -143,7 +143,11 @@ class ClusterPrivacy:
                 is_failing = False
             except StoreError as error:
                 if not is_failing:
-                    log.warning("privacy_requests_unread", error=str(error), meaning="they are done once it can be")
+                    log.warning(
+                        "privacy_requests_unread",
+                        error=str(error),
+                        meaning="they are carried out once Redis can be read",
+                    )
                 is_failing = True
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -169,8 +173,8 @@ class ClusterPrivacy:
         """Starts a new stream, as Redis has lost the old one with all its data. `People` stores its rows again."""
         log.error(
             "privacy_requests_lost",
-            meaning="Redis has lost what it kept; who asked to be forgotten just before may not be everywhere",
-            remedy="have Redis keep its data on disk: appendonly yes",
+            meaning="Redis has lost its data; a /forget or /optout just before may not have reached every process",
+            remedy="let Redis keep its data on disk: appendonly yes",
         )
         self._known = START
         await self._events.add(What.SETTLE)

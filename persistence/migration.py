@@ -102,7 +102,7 @@ def refuse_earlier(open_earlier: OpenEarlier, store: Store) -> None:
         log.error(
             "unsealed_state_refused",
             set_aside=refuse(),
-            meaning="it is not sealed, and was put where all had been sealed before; nothing of it counts",
+            meaning="it is not encrypted, but was put where everything was encrypted before: all of it is ignored",
             remedy="if it is yours, start once with it alone in another STATE_DIR or Redis",
         )
 
@@ -136,8 +136,8 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> boo
         log.error(
             "earlier_state_left",
             error=str(error),
-            meaning="what an earlier version kept, also who opted out, does not count yet; the next start tries again",
-            remedy="mend what the error names, and start again",
+            meaning="what an earlier version kept, opt-outs too, is not in use yet; the next start tries again",
+            remedy="fix what the error names, and start again",
         )
         return False
     log.info("earlier_state_taken_over", rows=taken)

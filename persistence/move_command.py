@@ -23,8 +23,8 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
     is_back = parser.parse_args(arguments).back
     if redis_url is None:
         sys.stderr.write(
-            "REDIS_URL is not set, or not DISCORD_TOKEN, without which it is not used: set both, the former to the "
-            "Redis to which, or with --back from which, to copy.\n"
+            "REDIS_URL or DISCORD_TOKEN is not set, and Redis is used only with both: set both, REDIS_URL to the "
+            "Redis to copy to (with --back: to copy from).\n"
         )
         return 2
     names = "STATE_DIR", "REDIS_URL"
@@ -36,7 +36,7 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
             if target.channels(MOVING):  # it was interrupted, and no bot has started since
                 _clear(target)
             if set(target.kinds()) - {CHECK}:
-                sys.stderr.write(f"{to_name} has something kept in it: give one in which nothing is.\n")
+                sys.stderr.write(f"{to_name} is not empty: use an empty one.\n")
                 return 2
             count = _copy(source, target)
     sys.stdout.write(f"Copied {count:,} rows from {from_name} to {to_name}; what is in {from_name} stays there.\n")

@@ -31,8 +31,8 @@ CHECK = "seal"  # the row that tells with which key all rows are sealed
 MOVING = "moving"  # the row that exists while `bot.py move` copies into the store
 NO_MORE = "sealed_by"  # the same as CHECK in an earlier version
 GONE = (
-    "Redis lost what was stored there, and the processes that run store again what they have: start this one again in "
-    "some seconds."
+    "Redis lost what was stored there, and the running processes are storing it again: start this one again in a few "
+    "seconds."
 )
 ROWS = "rows"  # the name under which the seal notes that all rows are sealed
 PAGE = 500
@@ -85,8 +85,8 @@ def open_stores(
             log.warning(
                 "state_not_sealed",
                 error=str(error),
-                meaning="what another key sealed, or an earlier version left, stays as it is until the next start",
-                remedy="mend what the error names, and start again",
+                meaning="what another key encrypted, or an earlier version left, stays as it is until the next start",
+                remedy="fix what the error names, and start again",
             )
         if leases and not isinstance(store, SQLiteStore):
             store.leases = leases
@@ -113,7 +113,7 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
         with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as db:
             rows = db.execute("SELECT channel, id, value FROM row WHERE live AND kind = ?", (CHECK,)).fetchall()
     except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be read ({error}): look at its rights and its disk.") from None
+        raise StoreError(f"{path} cannot be read ({error}): check its permissions and its disk.") from None
     return [read_row(Key(CHECK, channel, id_), value.rstrip(b" "), seal) for channel, id_, value in rows] != []
 
 
@@ -123,9 +123,7 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     store = open_stores(state_dir, redis_url, keys)()
     if store.channels(MOVING):
         store.close()
-        raise ValueError(
-            "`bot.py move` to where the bot is to keep all was interrupted: run it again, then start the bot"
-        )
+        raise ValueError("`bot.py move` to this place was interrupted: run it again, then start the bot")
     seal = find_seal(state_dir, redis_url, keys)
     # If this fails, it fails again in use, and is logged then.
     with suppress(OSError, sqlite3.Error):
@@ -160,8 +158,8 @@ def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: 
         return
     if not isinstance(store, SQLiteStore) and store.is_used():
         raise WrongKeyError(
-            "What is stored is sealed with another key than the first of STATE_KEY, and processes run that go by that: "
-            "stop all of them, then start this one."
+            "What is stored is encrypted with another key than the first of STATE_KEY, and running processes use that "
+            "key: stop all of them, then start this one."
         )
     # This row is sealed with the first key: with it the next start checks whether its key fits.
     store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})

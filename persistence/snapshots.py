@@ -341,8 +341,8 @@ class Snapshots:
         """Stores all that is in memory again."""
         log.error(
             "stored_is_gone",
-            meaning="what is in memory is stored again; of older conversations nothing is left",
-            remedy="have Redis keep its data over a restart (appendonly yes)",
+            meaning="what is in memory is stored again; older conversations are lost",
+            remedy="let Redis keep its data over a restart (appendonly yes)",
         )
         self._guilds.store_anew()
         self._writer.put(self._transcript.store_anew)

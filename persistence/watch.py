@@ -16,7 +16,7 @@ USUAL_SECONDS = 30.0  # in which discord.py usually reconnects
 
 UNSTORED = (
     "What the bot keeps could not be stored, and would not survive a restart: "
-    "make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable."
+    "set STATE_DIR to a folder that can be written and has room, or make REDIS_URL reachable."
 )
 UNCONNECTED = f"Discord was not connected for more than {USUAL_SECONDS:.0f} s; the bot connects again by itself."
 

@@ -85,7 +85,7 @@ class Writer:
             if not done.done():
                 give(result)
             elif isinstance(result, Exception):
-                log.error("store_broken", exc_info=result, meaning="nobody waits for that any more")
+                log.error("store_broken", exc_info=result, meaning="nobody is waiting for that any more")
 
         def report() -> None:
             with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
@@ -238,7 +238,7 @@ class Writer:
                     "store_failed",
                     error=str(error),
                     meaning="the bot goes on from memory; what it holds would not survive a restart",
-                    remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
+                    remedy="set STATE_DIR to a folder that can be written and has room, or make REDIS_URL reachable",
                 )
                 self.outages += 1
             self._is_failing = True

@@ -318,8 +318,8 @@ class GuildSettings:
                 "place_settings_unread",
                 guild=guild_id,
                 settings=", ".join(names)[:300],
-                meaning="a newer version set them, or they are damaged; they are kept, and where they may say who is "
-                "answered, nobody is",
+                meaning="a newer version set them, or they are damaged; they are kept, and where they may limit who "
+                "is answered, nobody is answered",
                 closed=len(closed) + bool(document.unread),
             )
 

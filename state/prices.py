@@ -122,7 +122,9 @@ def load_prices(source: Path | str, _environ: Mapping[str, str]) -> tuple[tuple[
     except OSError as error:
         raise PricesError(f"{where} cannot be read ({error.strerror}): name a file that can.") from None
     except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
-        raise PricesError(f"{where} is no TOML ({' '.join(str(error).split())[:120]}): use {WHAT_WORKS}.") from None
+        raise PricesError(
+            f"{where} is not valid TOML ({' '.join(str(error).split())[:120]}): use {WHAT_WORKS}."
+        ) from None
     return tuple((_name(model), _rates(where, model, rates)) for model, rates in tables.items())
 
 

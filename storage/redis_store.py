@@ -136,7 +136,7 @@ class RedisStore:
                 self.write(changes)
             elif holder:
                 raise LostLeaseError(
-                    f"{lease} in Redis is another process' by now ({holder}): this one stores nothing."
+                    f"{lease} in Redis now belongs to another process ({holder}): this one stores nothing."
                 )
             else:
                 raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
@@ -305,4 +305,4 @@ def _working(done: str) -> Iterator[None]:
     try:
         yield
     except redis.RedisError as error:
-        raise StoreError(f"What is kept could not be {done} in Redis: {error}") from error
+        raise StoreError(f"What is stored could not be {done} in Redis: {error}") from error

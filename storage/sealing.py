@@ -31,7 +31,7 @@ END = b"."  # ends a sealed value: a store may pad a row with spaces
 NONCE_BYTES = 12  # random: safe for 2**32 values with one key
 PART = 16_000  # bytes in one token of Fernet
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
-NO_KEY = "What is stored is sealed: set STATE_KEY to the key it was sealed with."
+NO_KEY = "What is stored is encrypted: set STATE_KEY to the key it was encrypted with."
 MAKE_ONE = '.venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
@@ -120,7 +120,7 @@ class Seal:
     def _refused(self) -> Exception:
         if self.fits:
             return ValueError("it is damaged, or belongs elsewhere")
-        return WrongKeyError("STATE_KEY is not the key that what is stored was sealed with.")
+        return WrongKeyError("STATE_KEY is not the key that the stored data was encrypted with.")
 
     @property
     def marks(self) -> list[str]:
@@ -185,7 +185,7 @@ class Seal:
                 if not (make and self._place):
                     where = f", or put back {self._place}" if self._place else ""
                     raise WrongKeyError(
-                        f"What is stored is sealed: set STATE_KEY to the key it was sealed with{where}."
+                        f"What is stored is encrypted: set STATE_KEY to the key it was encrypted with{where}."
                     )
                 found = [self._place.keep(urlsafe_b64encode(os.urandom(32)).decode())]
             if not all(map(KEY.fullmatch, found)):

@@ -105,7 +105,7 @@ class SQLiteStore:
                 db.execute("VACUUM")
                 self._dead = 0
             if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                raise StoreError(f"{self._path} is being read by another program: what is deleted stands in it still.")
+                raise StoreError(f"{self._path} is being read by another program: deleted data is still in it.")
 
     def set_aside(self) -> str:
         self.close()

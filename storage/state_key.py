@@ -83,6 +83,6 @@ def tell(place: str) -> None:
     log.info(
         "state_key_made",
         place=place,
-        meaning="what is stored is encrypted with this key, which lies beside it: whoever copies both can read it",
-        remedy="set STATE_KEY to a key of your own, which then lies apart from what it seals",
+        meaning="what is stored is encrypted with a key that is kept beside it: anyone who copies both can read it",
+        remedy="set STATE_KEY to a key of your own, which is then kept apart from the data",
     )

@@ -104,7 +104,7 @@ def test_what_is_no_command_starts_nothing(argument: str) -> None:
     command = [sys.executable, str(PROGRAM), argument]
     ended = subprocess.run(command, env={"PORT": "none"}, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"'{argument}' is no command")
+    assert ended.stderr.startswith(f"'{argument}' is not a command")
 
 
 @pytest.mark.slow

@@ -35,13 +35,13 @@ def test_budgets_are_read_in_money_and_tokens_a_day_and_a_month_for_each_whom() 
     ],
 )  # fmt: skip
 def test_what_is_no_budget_is_refused_with_one_that_is(text: str) -> None:
-    with pytest.raises(ValueError, match=r"write such as|leave one of the two|more than nothing") as refused:
+    with pytest.raises(ValueError, match=r"write one such as|keep one of the two|more than nothing") as refused:
         budget_limits(text)
     assert len(str(refused.value)) < 300
 
 
 def test_a_place_s_own_budget_names_nobody() -> None:
-    with pytest.raises(ValueError, match=r"write such as “\$1 a day, 200000 tokens a month”"):
+    with pytest.raises(ValueError, match=r"write one such as “\$1 a day, 200000 tokens a month”"):
         budget_limits("person $1 a day", Scope.GUILD)
 
 

@@ -74,7 +74,7 @@ def test_all_servers_are_read_in_order(write: Write, tmp_path: Path) -> None:
 def test_the_text_is_read_as_the_file_is_and_sentences_name_the_variable() -> None:
     (server,) = load_mcp(json.dumps(one({"command": "x", "cwd": "servers"})), {})
     assert server.folder == Path("servers")
-    for text, told in ((json.dumps(one({})), "In MCP_CONFIG, server 'wiki': "), ("{", "MCP_CONFIG is no JSON ")):
+    for text, told in ((json.dumps(one({})), "In MCP_CONFIG, server 'wiki': "), ("{", "MCP_CONFIG is not valid JSON ")):
         with pytest.raises(McpError, match=told):
             load_mcp(text, {})
 
@@ -134,7 +134,7 @@ def test_the_command_that_installs_it_stands_in_the_docs() -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    told = "The MCP file FILE cannot be read (No such file or directory): name one that can."
+    told = "The MCP file FILE cannot be read (No such file or directory): name a file that can be read."
     assert fault(tmp_path / "none.json") == told
 
 
@@ -142,13 +142,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("content", "told"),
     [
         (b'{"mcpServers": {"caf\xe9": {}}}', "The MCP file FILE is not UTF-8: save it as such."),
-        ("{", "The MCP file FILE is no JSON ("),
-        ("", "The MCP file FILE is no JSON ("),
-        ("[" * 200_000, "The MCP file FILE is no JSON ("),
+        ("{", "The MCP file FILE is not valid JSON ("),
+        ("", "The MCP file FILE is not valid JSON ("),
+        ("[" * 200_000, "The MCP file FILE is not valid JSON ("),
         *((content, "The MCP file FILE has another form: use ") for content in ("[]", "{}", "5", '{"mcpServers": []}')),
         ({"mcpServers": {}, "inputs": []}, "The MCP file FILE has another form: use "),
         ({"servers": {}}, "The MCP file FILE has another form: use "),
-        ('{"mcpServers": {"a": {}, "a": {}}}', "In the MCP file FILE, 'a' stands twice: give each its own."),
+        ('{"mcpServers": {"a": {}, "a": {}}}', "In the MCP file FILE, 'a' appears twice: give each its own."),
     ],
 )
 def test_a_file_of_another_form_is_refused(write: Write, content: Any, told: str) -> None:
@@ -171,7 +171,7 @@ def test_a_name_that_cannot_be_told_is_refused(write: Write, name: str) -> None:
 @pytest.mark.parametrize("fields", [5, [], {}, {"args": []}, {"command": "x", "url": "https://wiki.example"}])
 def test_a_server_is_a_process_or_an_address(write: Write, fields: Any) -> None:
     told = fault(write(one(fields)))
-    assert told.startswith("In the MCP file FILE, server 'wiki': it has not one of command and url: use ")
+    assert told.startswith("In the MCP file FILE, server 'wiki': it needs either command or url: use ")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_server_is_a_process_or_an_address(write: Write, fields: Any) -> None:
         ({"url": "https://wiki.example", "headers": {"X": "${ACCENTED}"}}, "the value of the header X cannot be sent"),
         ({"command": "x", "env": {"A": "${NONE}"}}, "it needs the variable 'NONE': set it in the environment."),
         ({"command": "x", "args": ["${EMPTY}"]}, "it needs the variable 'EMPTY': set it in the environment."),
-        ({"command": f"${{{SECRET}}}"}, "it has ${...} without a variable: write ${NAME} with one's name."),
+        ({"command": f"${{{SECRET}}}"}, "it has ${...} without a variable: write ${NAME} with a variable's name."),
     ],
 )
 def test_what_cannot_be_used_is_named_with_the_remedy(write: Write, fields: Any, told: str) -> None:
@@ -222,7 +222,7 @@ def test_what_is_nested_is_no_text(write: Write, key: str, fields: str) -> None:
     for (opening, inner, closing), depth in product([("[", "", "]"), ('{"a":', '"b"', "}")], [2, 250, 500, 900, 950]):
         nested = opening * depth + inner + closing * depth
         told = fault(write(f'{{"mcpServers": {{"wiki": {fields.replace("DEEP", nested)}}}}}'))
-        assert re.search(f"server 'wiki': {key} cannot be used: use |is no JSON .maximum recursion depth", told)
+        assert re.search(f"server 'wiki': {key} cannot be used: use |is not valid JSON .maximum recursion depth", told)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_the_text_is_read_as_the_file_is_and_sentences_name_the_variable() -> No
     assert [entry.name for entry in load_roster(table(), {})] == ["docs"]
     for text, told in (
         (table(kind=None), "In AGENTS, agent 1 ('docs'): kind is missing"),
-        ("[[agent", "AGENTS is no TOML"),
+        ("[[agent", "AGENTS is not valid TOML "),
     ):
         with pytest.raises(RosterError, match=re.escape(told)):
             load_roster(text, {})
@@ -131,14 +131,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("content", "told"),
     [
         (b"[[agent]]\nname = 'caf\xe9'\n", "The agents file FILE is not UTF-8: save it as such."),
-        ("[[agent]\n", "The agents file FILE is no TOML ("),
-        ('[[agent]]\nname = "docs"\nname = "docs"\n', "The agents file FILE is no TOML ("),
-        ("{}", "The agents file FILE is no TOML ("),
-        (f"x = {'[' * 20_000}", "The agents file FILE is no TOML ("),
-        (f"{table()}x = {'1' * 5_000}", "The agents file FILE is no TOML ("),
-        ('[agent]\nname = "docs"\n', "agent is no list of tables: begin each with [[agent]]."),
-        ("agent = 5", "agent is no list of tables: begin each with [[agent]]."),
-        ("agent = [1]", "agent is no list of tables: begin each with [[agent]]."),
+        ("[[agent]\n", "The agents file FILE is not valid TOML ("),
+        ('[[agent]]\nname = "docs"\nname = "docs"\n', "The agents file FILE is not valid TOML ("),
+        ("{}", "The agents file FILE is not valid TOML ("),
+        (f"x = {'[' * 20_000}", "The agents file FILE is not valid TOML ("),
+        (f"{table()}x = {'1' * 5_000}", "The agents file FILE is not valid TOML ("),
+        ('[agent]\nname = "docs"\n', "agent is not a list of tables: begin each with [[agent]]."),
+        ("agent = 5", "agent is not a list of tables: begin each with [[agent]]."),
+        ("agent = [1]", "agent is not a list of tables: begin each with [[agent]]."),
         ("[[agents]]\n", "'agents' is unknown: use [[agent]] only."),
         (f"timeout = 5\n{table()}", "'timeout' is unknown: use [[agent]] only."),
     ],
@@ -150,7 +150,7 @@ def test_a_file_of_another_form_is_refused(write: Write, content: str | bytes, t
 @pytest.mark.parametrize("depth", [2, 50, 200, 400, 900])
 def test_what_is_nested_is_no_text(write: Write, depth: int) -> None:
     told = fault(write(table(headers=f"{{ X = {'[' * depth}{']' * depth} }}")))
-    assert re.search(r"is no TOML \(maximum recursion depth|headers cannot be used: use a table", told)
+    assert re.search(r"is not valid TOML \(maximum recursion depth|headers cannot be used: use a table", told)
 
 
 @pytest.mark.parametrize("count", [MAX_AGENTS + 1, 2_000])
@@ -213,8 +213,11 @@ def test_any_text_on_one_line_says_what_it_is_for(write: Write, about: str) -> N
     [
         ('{ Authorization = "Bearer ${NONE}" }', "the header Authorization needs the variable 'NONE': set it in"),
         ('{ Authorization = "${DOCS_TOKEN}${EMPTY}" }', "the header Authorization needs the variable 'EMPTY': set"),
-        ('{ X = "${}" }', "the header X has ${...} without a variable: write ${NAME} with one's name."),
-        (f'{{ X = "${{{SECRET}}}" }}', "the header X has ${...} without a variable: write ${NAME} with one's name."),
+        ('{ X = "${}" }', "the header X has ${...} without a variable: write ${NAME} with a variable's name."),
+        (
+            f'{{ X = "${{{SECRET}}}" }}',
+            "the header X has ${...} without a variable: write ${NAME} with a variable's name.",
+        ),
         ('{ X = "${TWO_LINES}" }', "the value of the header X cannot be sent: use ASCII characters on one line."),
         ('{ X = "${ACCENTED}" }', "the value of the header X cannot be sent: use ASCII characters on one line."),
         ('{ X = "a\\r\\nY: b" }', "the value of the header X cannot be sent: use ASCII characters on one line."),

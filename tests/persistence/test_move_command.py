@@ -44,7 +44,7 @@ def test_all_rows_go_to_redis_and_back_and_only_where_nothing_is(
         with closing(open_stores(old, url, None)()) as store:
             assert rows(store) == ROWS
         assert move_command([], old, url, None) == 2
-        assert "REDIS_URL has something kept in it" in capsys.readouterr().err
+        assert "REDIS_URL is not empty" in capsys.readouterr().err
         assert move_command(["--back"], new, url, None) == 0
     with closing(open_stores(new, None, None)()) as store:
         assert rows(store) == ROWS
@@ -132,4 +132,4 @@ def test_beside_a_bot_that_runs_nothing_is_copied(tmp_path: Path, back: list[str
 
 def test_without_redis_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert move_command([], tmp_path, None, None) == 2
-    assert capsys.readouterr().err.startswith("REDIS_URL is not set")
+    assert capsys.readouterr().err.startswith("REDIS_URL or DISCORD_TOKEN is not set")

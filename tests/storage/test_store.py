@@ -337,7 +337,7 @@ def test_what_a_process_writes_without_its_leases_is_not_written_none_of_it(redi
         store.write({Key("said", 5, 1): None, Key("said", 5, 2): b"2"})
     assert not isinstance(refused.value, LostLeaseError)
     store.redis.set("lease:1", "b")
-    with pytest.raises(LostLeaseError, match=r"lease:1 in Redis is another process' by now \(b\)"):
+    with pytest.raises(LostLeaseError, match=r"lease:1 in Redis now belongs to another process \(b\)"):
         store.write({Key("said", 5, 2): b"2"})
     held.names = {}
     with pytest.raises(StoreError, match="has none"):
