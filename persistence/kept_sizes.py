@@ -17,7 +17,7 @@ from storage.state_key import KEY_FILE
 FILES = {
     DATABASE: "the database: transcripts, conversations, settings, figures",
     FILE_NAME: "the decision log",
-    ASIDE: "what was damaged, and set aside",
+    ASIDE: "damaged data, set aside",
 }
 BESIDE = ("", "-wal", "-shm", "-journal")  # the endings of SQLite's files
 
@@ -71,7 +71,7 @@ class KeptSizes:
         if self.in_redis:
             return "made at the first start, in Redis beside the data"
         is_there = (self.state_dir / KEY_FILE).exists()
-        return f"{KEY_FILE}, beside the data" if is_there else "none yet: it is made with the first thing that is kept"
+        return f"{KEY_FILE}, beside the data" if is_there else "none yet: it is made when the first data is stored"
 
 
 def _size(path: Path) -> int:

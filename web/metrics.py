@@ -73,20 +73,20 @@ class Metrics(Observer, Collector):
         self._faults = Counter("parley_faults", "What went wrong, by where", ["kind"], registry=registry)
         self._first_text = Histogram(
             "parley_first_text_seconds",
-            "From the begin of a turn until the first of its answer stood in the channel",
+            "From the start of a turn until the first of its answer was in the channel",
             buckets=ANSWER_BUCKETS,
             registry=registry,
         )
         self._answer = Histogram(
             "parley_answer_seconds",
-            "From the begin of a turn until its answer was whole",
+            "From the start of a turn until its answer was complete",
             buckets=ANSWER_BUCKETS,
             registry=registry,
         )
         by_model = ["model", "purpose"]
         self._calls = Counter("parley_model_calls", "Calls of models", by_model, registry=registry)
         self._tokens = Counter("parley_model_tokens", "Tokens", [*by_model, "direction"], registry=registry)
-        self._cost = Counter("parley_model_cost_dollars", "What calls cost", by_model, registry=registry)
+        self._cost = Counter("parley_model_cost_dollars", "What model calls cost", by_model, registry=registry)
         self._lag = Histogram(
             "parley_event_loop_lag_seconds",
             "How late the event loop woke a task that asked for it once a second",

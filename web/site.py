@@ -103,7 +103,7 @@ class Site:
 
     async def _privacy(self, _request: web.Request) -> web.Response:
         if self.shown is None:
-            raise web.HTTPServiceUnavailable(text="The bot is starting: look again in some seconds.")
+            raise web.HTTPServiceUnavailable(text="The bot is starting: try again in a few seconds.")
         return privacy_page(self.shown.practices)
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -163,7 +163,9 @@ SITE = web.AppKey("site", Site)
 async def _named_as_local(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses other host names, against DNS rebinding: another site can let its name resolve to this machine."""
     if not is_loopback(host_of(request)):
-        raise web.HTTPMisdirectedRequest(text="This is open to its own machine alone: use localhost in the address.")
+        raise web.HTTPMisdirectedRequest(
+            text="This page is open only on the machine that it runs on: use localhost in the address."
+        )
     return await handler(request)
 
 

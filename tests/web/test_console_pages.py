@@ -186,7 +186,7 @@ async def test_a_channel_is_followed_as_it_goes_on(shown: Shown, monkeypatch: py
                 if line.startswith(b"data: ") and words in orjson.loads(line[6:]).get("feed", ""):
                     return
 
-        await comes("Nothing was said here")
+        await comes("Nothing has been said here")
         shown.conversations.start(CHANNEL, [question])
         await comes(">deciding<")
         shown.conversations.revise(CHANNEL, replace(question, content="hello there?"))
@@ -195,7 +195,7 @@ async def test_a_channel_is_followed_as_it_goes_on(shown: Shown, monkeypatch: py
         await comes("answered: you mentioned me")
         shown.conversations.forget_messages(CHANNEL, [question.message_id])
         shown.decisions.discard(question.message_id)
-        await comes("Nothing was said here")
+        await comes("Nothing has been said here")
 
 
 async def test_where_a_price_is_not_known_no_page_says_that_it_cost_nothing(shown: Shown) -> None:

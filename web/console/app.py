@@ -48,7 +48,7 @@ async def login(request: web.Request) -> web.StreamResponse:
         refused.headers["Retry-After"] = str(seconds)
         return refused
     if not console.password.accepts(str((await request.post()).get("password", "")), address):
-        return render(request, "login.html", status=403, problem="That is not the password that CONSOLE_PASSWORD sets.")
+        return render(request, "login.html", status=403, problem="That is not the password set in CONSOLE_PASSWORD.")
     if before := request.get(SESSION):
         console.sessions.end(before)
     entered = web.HTTPSeeOther("/console")
@@ -117,8 +117,8 @@ async def explained(request: web.Request, handler: Handler) -> web.StreamRespons
 BEARS = ("Allow", "Retry-After")
 _WORDS = {
     404: "There is no such page.",
-    405: "This page cannot be asked for in that way.",
-    413: "That is more than any form of the console sends.",
+    405: "This page cannot be requested in that way.",
+    413: "That is larger than any form of the console.",
 }
 
 
@@ -147,20 +147,20 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _check_form(request: web.Request) -> None:
     """Raises an HTTPException for a request that is no form of the console's own pages."""
     if request.content_type != "application/x-www-form-urlencoded":
-        raise web.HTTPUnsupportedMediaType(text="The console takes forms, and nothing else.")
+        raise web.HTTPUnsupportedMediaType(text="The console accepts only forms.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
     try:
         async with asyncio.timeout(FORM_SECONDS):
             form = await request.post()  # here, so that no await comes between limit and attempt
     except TimeoutError:
-        raise web.HTTPRequestTimeout(text="That form did not come in time: send it again.") from None
+        raise web.HTTPRequestTimeout(text="That form took too long to arrive: send it again.") from None
     except (LookupError, ValueError, web.RequestPayloadError):  # an unknown or a wrong encoding
         raise web.HTTPBadRequest(text="That form cannot be read.") from None
     session = request.get(SESSION)
     is_bound = request.path == LOGIN or (session is not None and session.sent(form.get("csrf")))
     if not (is_own and is_bound):
-        raise web.HTTPForbidden(text="That form did not come from this console, or is out of date: open the page anew.")
+        raise web.HTTPForbidden(text="That form did not come from this console, or is out of date: reload the page.")
 
 
 def _set_cookie(request: web.Request, response: web.StreamResponse, value: str) -> None:

@@ -20,10 +20,10 @@ REMEDIES = {
     "python bot.py doctor makes a call and says what comes back.",
     FaultKind.DISCORD: "Discord refused or lost a request: if it goes on, look at discordstatus.com.",
     FaultKind.PERMISSION: "Give the bot's role the permission there; python bot.py doctor lists what is missing.",
-    FaultKind.STORE: "See that the disk has room and STATE_DIR can be written, or that Redis answers.",
-    FaultKind.TOOL: "See that the server of the tool runs and can be reached; the agent answers without it.",
+    FaultKind.STORE: "Check that the disk has room and STATE_DIR can be written, or that Redis answers.",
+    FaultKind.TOOL: "Check that the tool's server is running and can be reached; the agent answers without it.",
     FaultKind.GATEWAY: "The bot connects again by itself: if it goes on, look at discordstatus.com and the network.",
-    FaultKind.INTERNAL: "It is a fault of the bot's: its log has more at that time, and a restart may cure it.",
+    FaultKind.INTERNAL: "This is a bug in the bot: its log says more at that time, and a restart may help.",
 }
 
 

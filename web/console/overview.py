@@ -75,8 +75,8 @@ def _charts(bot: Shown) -> list[Chart]:
         Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
         Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
         Chart("failures", "Failures", _numbers([(day, tally.failed) for day, tally in days])),
-        Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this."),
-        Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this."),
+        Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this time."),
+        Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this time."),
         Chart("tokens", "Tokens", _numbers([(day, one.tokens) for day, one in amounts])),
         Chart("cost", "Cost", [(day, one.micros, cost(one)) for day, one in amounts]),
     ]
@@ -86,7 +86,7 @@ def _facts(bot: Shown) -> list[tuple[str, str]]:
     waiting = len(bot.slots)
     return [
         ("Model", bot.model),
-        ("In service for", span(bot.clock() - bot.started_at)),
+        ("Running for", span(bot.clock() - bot.started_at)),
         ("Servers", number(len(bot.servers.guilds()))),
         ("Conversations", number(len(bot.conversations))),
         ("Answers being made", number(len(bot.turns) - waiting)),

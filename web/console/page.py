@@ -68,7 +68,7 @@ def shown(request: web.Request) -> Shown:
     """The current bot. Raises HTTPServiceUnavailable while it starts."""
     found = request.app[CONSOLE].source.shown
     if found is None:
-        raise web.HTTPServiceUnavailable(text="The bot is starting: look again in some seconds.")
+        raise web.HTTPServiceUnavailable(text="The bot is starting: try again in a few seconds.")
     return found
 
 

@@ -130,7 +130,7 @@ def _guild(request: web.Request) -> tuple[int, str]:
     guild_id = int(request.match_info["guild"])
     name = shown(request).servers.guilds().get(guild_id)
     if name is None:
-        raise web.HTTPNotFound(text="The bot is in no such server.")
+        raise web.HTTPNotFound(text="The bot is not in that server.")
     return guild_id, name
 
 

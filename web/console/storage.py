@@ -8,8 +8,8 @@ from web.console.page import number, render, shown
 
 # Kinds of snapshots -> what they are, in words.
 KINDS = {
-    "conversation": "conversations, open or left lately",
-    "prompts": "open questions of the bot's",
+    "conversation": "conversations, open or ended lately",
+    "prompts": "open questions by the bot",
     "miniapps": "mini-apps in use",
     "unfinished": "answers to be made or finished",
     "initiative": "offers, and when the next may be made",

@@ -62,7 +62,7 @@ async def stream(
     looked_at, open_streams = shown(request), request.app[OPEN]
     if len(open_streams) >= MOST_STREAMS:
         raise web.HTTPServiceUnavailable(
-            text=f"{MOST_STREAMS} pages follow the bot at this moment, and no more can: close one.",
+            text=f"{MOST_STREAMS} pages are following the bot already, and no more can: close one.",
             headers={"Retry-After": str(RETRY_SECONDS)},
         )
     watcher = watcher or Watcher()
