@@ -139,7 +139,7 @@ async def test_what_env_could_not_change_is_not_asked_for(tmp_path: Path) -> Non
         at_terminal(tmp_path, "doctor", "--setup", **_at(pg), DISCORD_TOKEN=WRONG_TOKEN) as owner,
     ):
         await owner.sees("Discord refuses")
-        await owner.sees("DISCORD_TOKEN is set in the environment, which counts before .env")
+        await owner.sees("DISCORD_TOKEN is set in the environment, which overrides .env")
         assert await owner.ended() == 2
         assert TOKEN_ASKED not in owner.shown
 

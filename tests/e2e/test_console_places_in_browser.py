@@ -47,7 +47,7 @@ async def test_a_mention_becomes_an_answer_while_one_looks_and_a_pause_ends_that
             await asyncio.to_thread(_press, browser, "Pause")
             silent = await scene.decision(scene.mention("Ada", "and dogs?"))
             assert silent.reason is Reason.PAUSED
-            await asyncio.to_thread(_press, browser, "Go on")
+            await asyncio.to_thread(_press, browser, "Resume")
             scene.held("Dogs, too.").set()
             assert (await scene.ask("Ada", "and dogs now?")).content == "Dogs, too."
             assert not await asyncio.to_thread(console_errors, browser)
@@ -63,7 +63,7 @@ def _open(browser: webdriver.Chrome, channel: str) -> None:
     for name in ("People", "Places", "Playground", channel):
         _follow(browser, name)
         assert accessibility_faults(browser) == []
-    when(browser, TOLD.format("Nothing was said here"))
+    when(browser, TOLD.format("Nothing has been said here"))
 
 
 def _answered(browser: webdriver.Chrome) -> None:
