@@ -60,7 +60,7 @@ async def test_it_leads_from_an_empty_folder_to_an_answered_mention(tmp_path: Pa
             await owner.answers(TOKEN_ASKED, "")
             await owner.answers(TOKEN_ASKED, WRONG_TOKEN)
             await owner.sees("Discord refuses")
-            await owner.sees("give the new one whole")
+            await owner.sees("to the whole new one")
             await owner.answers(TOKEN_ASKED, f' "Bot {TOKEN}" ')
             await owner.answers("skip: go on without it", "")
             await owner.sees("The Message Content Intent is off")
