@@ -15,7 +15,7 @@ import structlog
 from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
 from discord_io.incoming_messages import MessageReader, bot_of
-from discord_io.message_records import SAID_BY_PEOPLE, is_other_bots, is_persons, to_record
+from discord_io.message_records import SAID_BY_PEOPLE, is_other_bots, is_persons, quoted_by, to_record
 from discord_io.who_may_read import has_rules, may_read
 from state.consent import Consent
 from state.message import NOBODY, requoted
@@ -145,8 +145,7 @@ async def forwarded(
     Nobody else's where they are the forwarder's own, and where the original is gone, or where the bot may not read:
     then they count as said by who forwards them.
     """
-    replied_to = message.reference.resolved if message.reference else None
-    forward = replied_to if isinstance(replied_to, discord.Message) else message
+    forward = quoted_by(message) or message
     if not forward.message_snapshots:
         return NOBODY
     try:
@@ -154,8 +153,10 @@ async def forwarded(
             if (original := await _original(client, forward)) is None:
                 return NOBODY
             me, channel_id = bot_of(client)[1], original.channel.id
-            if original.author == forward.author:
-                return NOBODY
+            is_forward = bool(original.message_snapshots)  # then it has the words of what that forwards
+            people = await forwarded(client, consent, transcripts, original) if is_forward else NOBODY
+            if people is None or original.author == forward.author:
+                return people
             if original.author.id == me:
                 said = (await kept_of(transcripts, channel_id, [original.id])).get(original.id)
             else:
@@ -165,7 +166,7 @@ async def forwarded(
         return None
     if said is None or consent.is_opted_out(said.author_id) or consent.is_forgotten(channel_id, said):
         return None
-    return said.drew_on | said.addressees | {said.author_id} | ({channel_id} - {message.channel.id})
+    return people | said.drew_on | said.addressees | {said.author_id} | ({channel_id} - {message.channel.id})
 
 
 async def _original(client: discord.Client, forward: discord.Message) -> discord.Message | None:

@@ -16,7 +16,7 @@ from discord_io.message_records import (
     is_other_bots,
     is_persons,
     name_of,
-    replied_to_id,
+    quoted_by,
     to_record,
     with_names,
 )
@@ -100,9 +100,8 @@ class MessageReader:
 
     def own_quoted(self, message: discord.Message) -> int | None:
         """The id of the bot's message that it replies to; None: it replies to none."""
-        replied_to = message.reference.resolved if message.reference else None
-        is_own = isinstance(replied_to, discord.Message) and replied_to.author == self._client.user
-        return replied_to_id(message) if is_own else None
+        replied_to = quoted_by(message)
+        return replied_to.id if replied_to and replied_to.author == self._client.user else None
 
     def count(self, message: discord.Message) -> None:
         """Counts people who are added to a thread or removed: Discord tells the bot only by this system message."""

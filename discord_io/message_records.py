@@ -56,9 +56,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
 
     names: those by which the bot can be called.
     """
-    reference = message.reference if message.type is discord.MessageType.reply else None
-    found = (reference.resolved or reference.cached_message) if reference else None
-    replied_to = found if isinstance(found, discord.Message) else None
+    replied_to = quoted_by(message)
     reply_author = replied_to.author if replied_to else None
     own_role = message.guild.self_role if message.guild and message.role_mentions else None  # it looks at all roles
     names_own_role = own_role in message.role_mentions
@@ -88,6 +86,13 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         is_other_bot=is_other_bot,
         is_direct=is_direct(message.channel) and not message.author.bot,
     )
+
+
+def quoted_by(message: discord.Message) -> discord.Message | None:
+    """The message that it replies to, as Discord sent it along, or else as it is in the cache."""
+    reference = message.reference if message.type is discord.MessageType.reply else None
+    found = (reference.resolved or reference.cached_message) if reference else None
+    return found if isinstance(found, discord.Message) else None
 
 
 def replied_to_id(message: discord.Message) -> int | None:
