@@ -91,11 +91,8 @@ class Privacy:
                 await self._snapshots.forget_person(each)
 
         # An answer lists the channels where its words were read among the people whose words they are.
-        quoting = [
-            Forget(others, author_id=each, through=at)
-            for each in read_from
-            if (others := self._conversations.drawing_on(each))
-        ]
+        drawing_on = self._conversations.drawing_on
+        quoting = [Forget(drawing_on(each), author_id=each, through=at) for each in read_from]
         await self._forget(Forget(gone, through=at, is_gone=with_threads), remove, *quoting)
         return True
 

@@ -36,6 +36,19 @@ async def test_what_was_heard_in_a_thread_is_forgotten(offering: Scene) -> None:
     assert said.id not in {m.message_id for m in heard.messages}
 
 
+async def test_a_forward_that_was_heard_goes_with_the_channel_from_which_it_is(offering: Scene) -> None:
+    """Also where no conversation draws on that channel."""
+    said = offering.say("Chloe", f"does anybody know how to renew {SECRET} with certbot?", channel="random")
+    offering.pg.allow(said.channel_id, "manage_channels", member=offering.pg.person("Ada"))
+    forward = offering.say("Ben", forward=said)
+    await offering.decision(forward)
+    heard = offering.bot.parts.offer_channels.get(forward.channel_id)
+    assert heard
+    assert forward.id in {m.message_id for m in heard.messages}
+    await offering.use("Ada", "forget", channel="random", everything=True)
+    assert forward.id not in {m.message_id for m in heard.messages}
+
+
 async def offered_a_note(scene: Scene) -> Message:
     """Ben noted what is a must in a venue of Chloe's, and hours later is asked how it was."""
     await scene.ask("Chloe", f"add {SECRET} bar to the trip")
