@@ -15,7 +15,7 @@ from conversation import ConversationManager, MessageRecord
 from discord_io.channel_history import with_forwarded
 from discord_io.incoming_messages import MessageReader
 from incoming import Incoming
-from state.message import requoted, sources_of
+from state.message import NOBODY, requoted, sources_of
 
 SEEN_IDS = 4_000
 IN_A_ROUND = 8  # messages in one step of the event loop, so that many at once do not block it
@@ -98,6 +98,9 @@ class Inbox:
             return
         await self._in_round.acquire()
         asyncio.get_running_loop().call_soon(self._in_round.release)
+        # Begun before its turn comes, so that a flood of forwards holds up the channel no longer than one. The handler
+        # leaves out what is forgotten meanwhile.
+        looking = asyncio.ensure_future(self._history.forwarded(message)) if message.reference else None
         # Whoever is looked up for is not overtaken in the channel, and holds up no other one.
         async with self._in_turn.setdefault(channel_id, asyncio.Lock()):
             # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
@@ -105,7 +108,7 @@ class Inbox:
             conversation = None if own is None else self._conversations.get(channel_id)
             is_known = own is None or (conversation and conversation.find(own))
             quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
-            forwarded = await self._history.forwarded(message)
+            forwarded = await looking if looking else NOBODY
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))

@@ -12,7 +12,7 @@ import pytest
 from discord_io.inbox import IN_A_ROUND, Inbox
 from incoming import Incoming
 from tests.support.discord_payloads import THREAD, a_bot, a_message
-from tests.support.people import ANNA
+from tests.support.people import ANNA, CHANNEL
 from tests.support.virtual_time import settle
 
 
@@ -73,6 +73,34 @@ async def test_those_that_come_after_one_whose_quote_is_looked_up_do_not_overtak
     assert handler.handled == [messages[0].id, messages[1].id, elsewhere.id]
     handler.handled.remove(elsewhere.id)
     found.set()
+    await taking
+    assert handler.handled == [message.id for message in messages]
+
+
+async def test_forwards_that_come_at_once_are_looked_up_at_once_and_handled_in_their_order(
+    opened: tuple[Inbox, Handler, list[discord.Message]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a flood of them holds up a channel no longer than one."""
+    inbox, handler, messages = opened
+    for message in messages[:-1]:
+        message.reference = discord.MessageReference(message_id=1, channel_id=CHANNEL)
+    looked_up = {message.id: asyncio.Event() for message in messages[:-1]}
+    asked: list[int] = []
+
+    async def forwarded(message: discord.Message) -> frozenset[int]:
+        asked.append(message.id)
+        await looked_up[message.id].wait()
+        return frozenset()
+
+    monkeypatch.setattr(inbox._history, "forwarded", forwarded)
+    taking = asyncio.gather(*map(inbox.take, messages))
+    await settle()
+    assert asked == [message.id for message in messages[:-1]]
+    for message in messages[-2:0:-1]:  # the first is found last
+        looked_up[message.id].set()
+    await settle()
+    assert not handler.handled
+    looked_up[messages[0].id].set()
     await taking
     assert handler.handled == [message.id for message in messages]
 
