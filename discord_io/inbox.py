@@ -112,7 +112,8 @@ class Inbox:
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
-            incoming = replace(incoming, record=with_forwarded(incoming.record, forwarded))
+            if forwarded != NOBODY:
+                incoming = replace(incoming, record=with_forwarded(incoming.record, forwarded))
             if quoted:
                 quoting = replace(incoming.record, drew_on=quoted.drew_on | quoted.addressees)
                 incoming = replace(incoming, record=quoting)

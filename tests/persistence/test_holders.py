@@ -83,6 +83,7 @@ async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_
         Forget([CHANNEL], author_id=ANNA, through=8),
         Forget([CHANNEL], author_id=BEN, through=9),
         Forget([CHANNEL], through=10),
+        Forget([], author_id=CHANNEL, through=10),  # what was forwarded from it, or answered elsewhere out of it
     ]
     assert (last.guild_id, list(last.channel_ids)) == (GUILD, [CHANNEL, THREAD])
     await bot.privacy.expire(NOON)

@@ -234,7 +234,8 @@ async def open_scene(
     **settings: Any,
 ) -> AsyncIterator[Scene]:
     """A playground with the bot in it, ready and its commands known. prepare: told of it before the bot comes."""
-    with TemporaryDirectory() as folder:
+    # What an event still stores when the bot is closed may be written a moment later.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         async with Playground(limits=limits or Limits.off()) as pg, recorded(pg) as journal:
             scene = Scene(pg, stub, journal, Path(folder))
             stub.on_request = lambda: notify(pg)
