@@ -19,7 +19,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from agents.bounded_client import MAX_ITEMS
-from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
+from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
 from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_PARTS, MAX_TEXT
 from discord_io.made_files import MadeFile
@@ -229,7 +229,7 @@ async def test_a_server_of_the_old_protocol_serves_as_well_even_if_it_begins_wit
 async def test_what_a_tool_says_went_wrong_is_a_line(server: Watched, said: str, told: str) -> None:
     with capture_logs() as logs:
         sentence = await server.call("fail", {"text": said})
-    assert [entry["error"] for entry in logs if entry["event"] == "mcp_call_failed"] == ["the tool says why"]
+    assert [entry["error"] for entry in logs if entry["event"] == "mcp_call_failed"] == [REPORTED]
     assert sentence == f"The tool fail of server real failed: Error executing tool fail: {told}"
 
 

@@ -63,7 +63,13 @@ async def test_several_faults_at_once_are_told_in_a_list(stub: StubModel, tmp_pa
         code, doctor = await finished(tmp_path, "doctor", **settings_for(pg, stub, THREADS="maybe", MODLE="x"))
     text = "\n".join(doctor.out)
     assert code == 2
-    for says in ("THREADS 'maybe'", "MODLE is no setting", "Intent is off", "lacks View Channels in #help", "the key"):
+    for says in (
+        "THREADS 'maybe'",
+        "MODLE is not a setting",
+        "Intent is off",
+        "lacks View Channels in #help",
+        "the key",
+    ):
         assert says in text
     assert doctor.out[-1].startswith("4 faults and 2 warnings.")  # nothing is registered yet
     assert "\x1b" not in text
