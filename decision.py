@@ -60,7 +60,7 @@ class Reason(StrEnum):
     OPTED_OUT = "opted_out", "", "you asked me not to read your messages, and did not mention me"
     CHANNEL_NOT_LISTED = "channel_not_listed", "", "I am not set up to speak in this channel"
     ANSWERS_OFF = "answers_off", "", "my answers are switched off here"
-    PAUSED = "paused", "", "whoever runs me has paused me in this server"
+    PAUSED = "paused", "", "my owner has paused me in this server"
     THREADS_OFF = "threads_off", "", "I take no part in threads here"
     NOT_ALLOWED = "not_allowed", "", "I am not set up to answer the person who wrote it here"
     SETTINGS_UNREAD = "settings_unread", "", "I cannot read the settings here, so I answer nobody"

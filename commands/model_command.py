@@ -14,7 +14,7 @@ from place_settings.inheritance import source_in_words
 
 DEFAULT = "default"
 ANOTHER = "/model with a name chooses another."
-NO_OTHER = "There is no other to choose: whoever runs me can add more in MODELS."
+NO_OTHER = "There is no other to choose: my owner can add more in MODELS."
 NOT_IN_A_TURN = "An answer that is already being written is finished by the model that began it."
 
 

@@ -27,7 +27,7 @@ UNDER_WAY = (
 NOTHING_KEPT = "I keep nothing of what you said."
 EXPORTED = "This is what I keep of what you said."
 MAY_LACK = " A part of me cannot be reached at the moment: what it heard last may be missing."
-TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
+TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask my owner for it."
 
 IN_SHORT = "**What I keep of what is said in conversations I take part in, and who receives it**"
 CHOICES = "/forget deletes it, /optout keeps me from reading what does not mention me, /export gives you your messages."

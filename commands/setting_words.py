@@ -12,7 +12,7 @@ from place_settings.inheritance import InForce, source_in_words
 MAX_TEXT, MAX_LISTED = 80, 8  # shown in one line: characters of a text, entries of a list
 MENTIONS = {Listed.CHANNELS: "<#{}>", Listed.ROLES: "<@&{}>", Listed.USERS: "<@{}>"}
 WORDS = {Listed.CHANNELS: "channel", Listed.ROLES: "role", Listed.USERS: "member"}
-DEFAULT_IS = "Default: as set by whoever runs me."
+DEFAULT_IS = "Default: as set by my owner."
 NOT_SET = "not set"
 INHERIT = "inherit"
 

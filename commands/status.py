@@ -21,7 +21,7 @@ from state.ledger import total
 from state.limits import Limits
 
 NOT_THEIRS = "Only those who manage this server can see how I am doing in it."
-PAUSED = "Paused in this server by whoever runs me: I answer nobody here."
+PAUSED = "Paused in this server by my owner: I answer nobody here."
 OF_PROCESS = " (Figures of the process that serves this server; I run as several, and its shards are {}.)"
 MOST_SILENCES, MOST_FAULTS = 4, 3
 

@@ -29,7 +29,7 @@ class Level(IntEnum):
 
     @property
     def in_words(self) -> str:
-        return ("whoever runs me", "this server", "this category", "this channel", "this thread")[self]
+        return ("my owner", "this server", "this category", "this channel", "this thread")[self]
 
 
 class Combining(Enum):

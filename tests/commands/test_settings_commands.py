@@ -226,7 +226,7 @@ async def test_model_refuses_what_is_not_on_the_list_and_says_what_left_it(pg: P
     gone = "“test:small” can no longer be chosen, so the default answers: test:large."
     assert await said(pg, "model") == f"{gone} The choice is from this channel."
     await said(pg, "model", name="default")
-    no_other = "There is no other to choose: whoever runs me can add more in MODELS."
+    no_other = "There is no other to choose: my owner can add more in MODELS."
     assert await said(pg, "model") == f"Here test:large answers (default). {no_other}"
 
 

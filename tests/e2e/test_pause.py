@@ -23,9 +23,9 @@ async def test_a_paused_server_is_silent_over_a_kill_says_why_and_goes_on_as_bef
         await kill(stage)
     async with life(stage):
         assert (await stage.decision(stage.mention("Ada", QUESTION))).reason is Reason.PAUSED
-        assert "whoever runs me has paused me in this server" in (await stage.use("Ada", "why")).content
+        assert "my owner has paused me in this server" in (await stage.use("Ada", "why")).content
         shown = (await stage.pg.reply_to(run(stage.pg, "Ada", "parley show"))).embeds[0]
-        assert shown["description"] == "I answer nobody here: the pause that whoever runs me has set."
+        assert shown["description"] == "I answer nobody here: the pause that my owner has set."
         card = (await stage.pg.reply_to(run(stage.pg, "Ada", "parley settings"))).embeds[0]
         assert "paused me" in card["fields"][-1]["value"]
         assert not stage.stub.requests

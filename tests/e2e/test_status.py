@@ -33,7 +33,7 @@ async def test_managers_see_health_answers_silences_cost_and_the_last_errors(stu
             "**How I am doing in this server** (today is a day of UTC)",
             f"- Health: well. I was started <t:{int(clock().timestamp())}:R>.",
             "- Model: Here openai-chat:stub answers (default). "
-            "There is no other to choose: whoever runs me can add more in MODELS.",
+            "There is no other to choose: my owner can add more in MODELS.",
             "- Today: 0 answers, 0 questions declined, 0 failures",
             "- Kept silent: never",
             "- Used today: nothing",

@@ -123,6 +123,7 @@ async def test_typing_gives_its_user_more_time_and_nobody_else(stub: StubModel) 
             heard = scene.bot.wait_for("raw_typing", timeout=5)
             scene.pg.typing(card.channel_id, scene.pg.person(who))
             await heard
+            await settle()  # the bot may be told of it behind those who wait for it
             [prompt] = scene.bot.states.prompts(card.channel_id)
             assert (prompt.deadline > asked.deadline) == gains
 

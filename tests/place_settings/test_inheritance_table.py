@@ -175,4 +175,4 @@ def test_what_is_stored_and_read_again_holds_as_before(said: Said) -> None:
 
 
 def test_a_refusal_names_its_setting_and_its_level() -> None:
-    assert Refused("blocked_users", Level.OWNER).in_words == "“Blocked members”, set by whoever runs me"
+    assert Refused("blocked_users", Level.OWNER).in_words == "“Blocked members”, set by my owner"
