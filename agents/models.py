@@ -20,6 +20,7 @@ from agents.bounded_client import bound
 from agents.demo import demo_model
 from agents.plain_client import send_as_is
 from agents.providers import RENAMED, meant, provider_of
+from agents.tool_schemas import adapt_once
 from files.reading import Sight
 from place import Place
 
@@ -161,6 +162,7 @@ def _build_one(variable: str, name: str) -> Model:
         raise UnusableModelError(f"{variable} {shown} cannot be used{_why(name, error)}") from None
     # pydantic-ai recognises these tags only alone and in lower case; agents/thoughts.py handles them all.
     model.profile["thinking_tags"] = OTHER_TAGS
+    adapt_once(model)
     send_as_is(getattr(model, "client", None))
     if model.provider:
         bound(model.provider)
