@@ -52,7 +52,8 @@ class Privacy(Protocol):
     async def opt_out(self, user_id: int, at: int) -> bool:
         """Opts a person out, and forgets them."""
 
-    async def opt_in(self, user_id: int) -> bool: ...
+    async def opt_in(self, user_id: int, at: int) -> bool:
+        """Ends an opt-out. What they said meanwhile stays unread."""
 
     def is_opted_out(self, user_id: int) -> bool: ...
 
@@ -91,7 +92,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def optin(interaction: discord.Interaction) -> None:
         if privacy.is_opted_out(interaction.user.id):
-            await _carry_out(interaction, _then(privacy.opt_in(interaction.user.id), OPTED_IN))
+            await _carry_out(interaction, _then(privacy.opt_in(interaction.user.id, interaction.id), OPTED_IN))
         else:
             await tell(interaction, IN_ALREADY)
 

@@ -62,8 +62,8 @@ class ClusterPrivacy:
     async def opt_out(self, user_id: int, at: int) -> bool:
         return await self._ask(What.OPT_OUT, user_id, at)
 
-    async def opt_in(self, user_id: int) -> bool:
-        return await self._ask(What.OPT_IN, user_id)
+    async def opt_in(self, user_id: int, at: int) -> bool:
+        return await self._ask(What.OPT_IN, user_id, at)
 
     async def settle(self) -> bool:
         return await self._ask(What.SETTLE)
@@ -181,7 +181,7 @@ class ClusterPrivacy:
 
     def _note(self, event: Event) -> None:
         if event.what in (What.OPT_OUT, What.OPT_IN):
-            self._people.opt(event.user_id, out=event.what is What.OPT_OUT)
+            self._people.opt(event.user_id, event.at, out=event.what is What.OPT_OUT)
 
     async def _try(self, event: Event, shard_ids: Collection[int], *, is_retry: bool = False) -> None:
         try:

@@ -82,10 +82,11 @@ class People:
             self._store_mark(*whose)
         self._snapshots.store_row(FORGOTTEN, LIST, None)
 
-    def opt(self, user_id: int, *, out: bool) -> None:
-        """Opts a user out or in, and stores it."""
+    def opt(self, user_id: int, at: int, *, out: bool) -> None:
+        """Opts a user out or in, and stores it. What they said up to this id stays unread, also after an opt-in."""
         (self.opted_out.add if out else self.opted_out.discard)(user_id)
         self.store_opted(user_id)
+        self.forget(None, user_id, at)
 
     def store_opted(self, user_id: int) -> None:
         """Stores whether a user opted out, even if that has not changed."""

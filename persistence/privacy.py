@@ -48,11 +48,11 @@ class Privacy:
         return user_id in self._people.opted_out
 
     async def opt_out(self, user_id: int, at: int) -> bool:
-        self._people.opt(user_id, out=True)
+        self._people.opt(user_id, at, out=True)
         return await self.forget_person(user_id, at)
 
-    async def opt_in(self, user_id: int) -> bool:
-        self._people.opt(user_id, out=False)
+    async def opt_in(self, user_id: int, at: int) -> bool:
+        self._people.opt(user_id, at, out=False)
         await self._stored()
         return True
 

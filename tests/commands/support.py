@@ -46,9 +46,9 @@ class FakePrivacy:
         self.out.add(user_id)
         return await self._do("opt_out", user_id, at)
 
-    async def opt_in(self, user_id: int) -> bool:
+    async def opt_in(self, user_id: int, at: int) -> bool:
         self.out.discard(user_id)
-        return await self._do("opt_in", user_id)
+        return await self._do("opt_in", user_id, at)
 
     def is_opted_out(self, user_id: int) -> bool:
         return user_id in self.out

@@ -118,6 +118,16 @@ async def test_what_was_said_before_opting_out_is_gone_and_does_not_come_back_fr
         assert SECRET not in scene.told()
 
 
+async def test_what_was_said_while_opted_out_is_not_read_after_opting_in(scene: Scene) -> None:
+    await scene.use("Ada", "optout")
+    await scene.decision(scene.say("Ada", TELLS, channel="help"))
+    await scene.use("Ada", "optin")
+    await scene.decision(scene.say("Ada", "my dog is called Rex", channel="help"))
+    await scene.ask("Ben", "which animals?", channel="help")
+    assert "Rex" in scene.told()
+    assert SECRET not in scene.told()
+
+
 async def test_a_choice_survives_a_restart_and_can_be_taken_back(stage: Scene) -> None:
     stage.stub.default = lambda _: Reply("I see.")
     async with life(stage):

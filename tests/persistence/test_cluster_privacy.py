@@ -137,8 +137,10 @@ async def test_a_person_is_forgotten_and_not_read_any_more_on_all_shards(start: 
         assert (process.heard(number), await process.stored(number)) == (["hello"], ["hello"])
         assert process.bot.parts.consent.is_forgotten(CHANNELS[number], said(ANNA, message_id=1))
     assert await client.redis.xlen(STREAM) == 0  # nobody has to do it any more
-    assert await other.requests.opt_in(ANNA)
+    meanwhile = now("said while they are opted out")
+    assert await other.requests.opt_in(ANNA, meanwhile.message_id)
     assert not one.requests.is_opted_out(ANNA)
+    assert one.bot.parts.consent.is_forgotten(CHANNELS[1], meanwhile)
     assert not (await start(1)).requests.is_opted_out(ANNA)
 
 
@@ -151,7 +153,7 @@ async def test_what_was_asked_while_nobody_had_a_shard_is_done_by_whoever_takes_
     await other.said(2, now("a secret"), now("hello", BEN))
     await other.die()
     assert not await one.requests.opt_out(ANNA, now("").message_id)
-    assert not await one.requests.opt_in(ANNA)
+    assert not await one.requests.opt_in(ANNA, now("").message_id)
     await one.said(1, now("later"))
     third = await start(2, 3)
     assert third.heard(2) == await third.stored(2) == ["hello"]
@@ -353,7 +355,7 @@ async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
 async def test_whoever_opts_out_and_in_at_once_is_the_same_to_all(start: Start, client: Cluster) -> None:
     one, other = await start(0, 1), await start(2, 3)
     for _ in range(20):
-        out, back = one.requests.opt_out(ANNA, now("").message_id), other.requests.opt_in(ANNA)
+        out, back = one.requests.opt_out(ANNA, now("").message_id), other.requests.opt_in(ANNA, 0)
         assert all(await asyncio.gather(out, back))
         is_out = one.requests.is_opted_out(ANNA)
         assert other.requests.is_opted_out(ANNA) is is_out

@@ -129,7 +129,7 @@ async def test_what_is_in_memory_is_stored_again_where_redis_lost_all(
         process.keep(CHANNEL + number, "said")
         process.snapshots.append(Appended(CHANNEL + number, GUILDS[number], said(BEN, "old")))
     processes[0].keep(0, 7)
-    processes[0].people.opt(ANNA, out=True)
+    processes[0].people.opt(ANNA, 4, out=True)
     processes[0].people.forget(CHANNEL, None, 55)
     key = store.redis.get(STATE_KEY)
     with capture_logs() as logs:

@@ -47,15 +47,15 @@ def rows(folder: Path) -> dict[str, dict[int, bytes | None]]:
 
 async def test_what_is_stored_is_known_after_a_restart(tmp_path: Path) -> None:
     kept, snapshots = people(tmp_path)
-    kept.opt(ANNA, out=True)
-    kept.opt(BEN, out=True)
-    kept.opt(BEN, out=False)
+    kept.opt(ANNA, 4, out=True)
+    kept.opt(BEN, 5, out=True)
+    kept.opt(BEN, 6, out=False)
     kept.forget(None, ANNA, 7)
     kept.forget(OTHER, None, 8)
     await snapshots.close()
     later, snapshots = people(tmp_path)
     await later.load()
-    assert known(later) == ({ANNA}, {OTHER}, 7, -1)
+    assert known(later) == ({ANNA}, {OTHER}, 7, 6)
     later.sweep(7)
     await snapshots.close()
     assert rows(tmp_path) == {OPTED_OUT: {ANNA: b"true"}, FORGOTTEN: {}, FORGOTTEN_CHANNEL: {OTHER: b"8"}}
@@ -91,7 +91,7 @@ async def test_a_list_that_is_none_is_left_as_it_is_and_said(tmp_path: Path, sto
 
 async def test_of_a_row_that_is_damaged_it_is_known_whose_it_is(tmp_path: Path) -> None:
     kept, snapshots = people(tmp_path)
-    kept.opt(ANNA, out=True)
+    kept.opt(ANNA, 4, out=True)
     kept.forget(None, ANNA, 7)
     await snapshots.close()
     with closing(sqlite3.connect(tmp_path / "db")) as db:
@@ -107,7 +107,7 @@ async def test_of_several_processes_one_stores_what_is_of_a_person_and_each_what
     for whose in (ANNA, BEN):
         kept, snapshots = people(tmp_path, stores=whose.__eq__)
         for who, out in ((ANNA, whose == ANNA), (BEN, whose == BEN)):
-            kept.opt(who, out=out)
+            kept.opt(who, 5, out=out)
             kept.forget(None, who, 7 if out else 6)
         kept.forget(whose, None, 9)
         await snapshots.close()

@@ -186,7 +186,7 @@ async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Lifec
     await later.bot.lifecycle.take([0])
     assert later.bot.parts.consent.is_forgotten(CHANNEL, old)
     assert later.privacy.is_opted_out(BEN)
-    await later.privacy.opt_in(BEN)
+    await later.privacy.opt_in(BEN, 2)
     await later.bot.close()
     last = Lifecycle(life.folder)
     await last.bot.lifecycle.take([0])
