@@ -87,6 +87,13 @@ class Backlog:
         """A message as it may be kept, if its author has edited it."""
         return self._consent.readable(message.channel.id, self._reader.record(message)) if message.edited_at else None
 
+    def requote(self, message_ids: Collection[int]) -> None:
+        """Has replies in discord.py's cache quote these messages as they are now, or not at all if they are deleted:
+        each keeps a copy of what it quotes, and a thread's first message one of what it was started from."""
+        for message in self._client.cached_messages:
+            if message.reference and message.reference.message_id in message_ids:
+                message.reference.resolved = message.reference.cached_message
+
     def is_on(self, shard_id: int, guild_id: int) -> bool:
         return self._shards.of(guild_id) == shard_id
 

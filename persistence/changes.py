@@ -43,11 +43,13 @@ class Changes:
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
         """Applies a changed message. is_by_author: edited by its author; else a link was unfurled, or it was pinned."""
+        self._backlog.requote([message.message_id])
         for place_id in self._places_of(channel_id):
             self._holders.revised(place_id, guild_id, message, is_by_author=is_by_author)
 
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies the deletion of messages."""
+        self._backlog.requote(message_ids)
         self._holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
 
     async def gone(self, channel_id: int) -> None:

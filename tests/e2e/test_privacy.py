@@ -13,6 +13,7 @@ import pytest
 import commands
 from commands import NOTHING_KEPT
 from decider import Reason
+from discord_io.channel_history import HISTORY_MESSAGES
 from followup.decision_file import FILE_NAME
 from state.optout import UNREAD
 from tests.support.lives import life, on_disk
@@ -143,6 +144,34 @@ async def test_a_choice_survives_a_restart_and_can_be_taken_back(stage: Scene) -
         assert SECRET not in stage.told()
     async with life(stage):
         assert (await stage.use("Ada", "optin")).content == commands.IN_ALREADY
+
+
+# Deleting
+
+
+@pytest.mark.parametrize("way", ["deleted", "edited"])
+async def test_a_reply_from_before_the_conversation_quotes_nothing_that_is_not_there_any_more(
+    scene: Scene, way: str
+) -> None:
+    for number in range(HISTORY_MESSAGES):  # so many that they are taken from the cache
+        scene.say("Chloe", f"by the way, number {number}")
+    said = scene.say("Ada", TELLS)
+    await scene.decision(scene.say("Chloe", "really?", reply_to=said.id))
+    await (scene.delete(said) if way == "deleted" else scene.edit(said, "my dog is called Rex"))
+    await scene.ask("Ben", "which animals?")
+    assert "really?" in scene.told()
+    assert SECRET not in scene.told()
+    assert ("(replying to Ada: 'my dog is called Rex')" in scene.told()) == (way == "edited")
+
+
+async def test_a_thread_says_nothing_of_a_deleted_message_that_it_was_started_from(scene: Scene) -> None:
+    said = scene.say("Ada", TELLS)
+    scene.pg.open_thread(said.channel_id, scene.pg.person("Chloe"), "pets", message=said)
+    for number in range(HISTORY_MESSAGES - 1):  # so many that they are taken from the cache
+        await scene.decision(scene.say("Chloe", f"by the way, number {number}", channel="pets"))
+    await scene.delete(said)
+    await scene.ask("Ben", "which animals?", channel="pets")
+    assert SECRET not in scene.told()
 
 
 # Forgetting
