@@ -8,6 +8,7 @@ stored conversation.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -126,11 +127,12 @@ class ServerState:
         """Creates a conversation and returns its id; None: that failed, so everything is sent as usual."""
         from openai import OpenAIError  # noqa: PLC0415 - as above
 
-        client = self._model.client.with_options(max_retries=1, timeout=BEGIN_SECONDS)
+        client = self._model.client.with_options(max_retries=1)
         try:
-            made = await client.conversations.create()
+            async with asyncio.timeout(BEGIN_SECONDS):  # the client's own timeout is of each read
+                made = await client.conversations.create()
             return ID.validate_python(getattr(made, "id", None))  # the client does not validate it
-        except (OpenAIError, ValueError) as error:
+        except (OpenAIError, ValueError, TimeoutError) as error:
             log.warning("openai_state_unavailable", detail=type(error).__name__)
             return None
 

@@ -14,7 +14,7 @@ from pydantic_ai import Tool
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from structlog.testing import capture_logs
 
-from agents import gateway
+from agents import gateway, server_state
 from agents.asking import NOT_KEPT
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import GeneralAgent
@@ -333,6 +333,15 @@ async def test_without_a_conversation_of_openais_all_is_sent(
     assert talk.known is None
     assert talk.sent["store"] is False
     assert [entry["event"] for entry in logs] == ["openai_state_unavailable"] * 2
+
+
+async def test_a_conversation_of_openais_that_comes_a_byte_at_a_time_is_not_waited_for(
+    openai: StubResponses, model: OpenAIResponsesModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_state, "BEGIN_SECONDS", 0.1)
+    openai.drips = True
+    async with asyncio.timeout(5):
+        await Talk(openai, model, Kind.CONVERSATION).say(SECRET, Reply("I see."))
 
 
 async def test_an_id_that_cannot_be_read_is_none(talk: Talk) -> None:

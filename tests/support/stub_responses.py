@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,7 @@ class StubResponses:
         self.responses: dict[str, list[Body]] = {}
         self.conversations: dict[str, list[Body]] = {}
         self.creation: Callable[[], web.Response] | None = None  # instead of a conversation
+        self.drips = False  # begins to say that it made a conversation, a byte at a time, and never ends
         self.arrived = asyncio.Event()
         self.url = ""
         self._made: Counter[str] = Counter()
@@ -137,7 +139,15 @@ class StubResponses:
         self._made[kind] += 1
         return f"{kind}_{self._made[kind]}"
 
-    async def _create(self, request: web.Request) -> web.Response:
+    async def _create(self, request: web.Request) -> web.StreamResponse:
+        if self.drips:
+            wire = web.StreamResponse(headers={"Content-Type": "application/json"})
+            await wire.prepare(request)
+            with suppress(ConnectionResetError):  # the client has hung up
+                while True:
+                    await wire.write(b" ")
+                    await asyncio.sleep(0.01)
+            return wire
         if self.creation:
             return self.creation()
         body: Body = await request.json() if request.can_read_body else {}
