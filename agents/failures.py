@@ -87,9 +87,11 @@ def was_sent(error: BaseException | None) -> bool:
 
 
 MAX_READ = 10_000  # characters of what an error says
-# Behind it servers that use FastAPI or vLLM quote what they could not validate: what people said. pydantic-ai quotes a
-# part of the answer to which something of another kind was to be added.
-QUOTED = re.compile(r"""(['"]input['"]:|part=).*""", re.DOTALL)
+# Behind it an error quotes people's words, or a model's, which may repeat them: in turn FastAPI, OpenRouter, Groq,
+# pydantic (also that of a server), Ollama, llama.cpp, and pydantic-ai where it could not add something to an answer.
+QUOTED = re.compile(
+    r"""(['"](?:input|flagged_input|failed_generation)['"]:|input_value=|raw=|messages = |part=).*""", re.DOTALL
+)
 
 
 def describe(error: Exception) -> str:
