@@ -155,9 +155,11 @@ async def forwarded(
             me, channel_id = bot_of(client)[1], original.channel.id
             is_forward = bool(original.message_snapshots)  # then it has the words of what that forwards
             people = await forwarded(client, consent, transcripts, original) if is_forward else NOBODY
-            if people is None or original.author == forward.author:
-                return people
-            if original.author.id == me:
+            if people is None:
+                return None
+            if is_own := original.author == forward.author:
+                said: MessageRecord | None = to_record(forward, me)  # as they say it again
+            elif original.author.id == me:
                 said = (await kept_of(transcripts, channel_id, [original.id])).get(original.id)
             else:
                 said = without_lost_quote(to_record(original, me), me, {})
@@ -166,7 +168,8 @@ async def forwarded(
         return None
     if said is None or consent.is_opted_out(said.author_id) or consent.is_forgotten(channel_id, said):
         return None
-    return people | said.drew_on | said.addressees | {said.author_id} | ({channel_id} - {message.channel.id})
+    whose = NOBODY if is_own else said.drew_on | said.addressees | {said.author_id}
+    return people | whose | ({channel_id} - {message.channel.id})
 
 
 async def _original(client: discord.Client, forward: discord.Message) -> discord.Message | None:
@@ -174,12 +177,14 @@ async def _original(client: discord.Client, forward: discord.Message) -> discord
     reference = forward.reference
     if reference is None or reference.message_id is None:
         return None
-    channel = client.get_channel(reference.channel_id)
-    if reference.cached_message or not has_rules(channel):
-        return reference.cached_message
-    if not may_read(channel, channel.permissions_for(channel.guild.me)):
-        return None
+    channel, guild = client.get_channel(reference.channel_id), client.get_guild(reference.guild_id or 0)
     try:
+        if channel is None and guild:  # an archived thread
+            channel = await guild.fetch_channel(reference.channel_id)
+        if reference.cached_message or not has_rules(channel):
+            return reference.cached_message
+        if not may_read(channel, channel.permissions_for(channel.guild.me)):
+            return None
         return await channel.fetch_message(reference.message_id)
     except (discord.NotFound, discord.Forbidden):
         return None

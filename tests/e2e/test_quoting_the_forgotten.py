@@ -492,15 +492,18 @@ async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
         assert "hello" in stage.told()
 
 
-async def test_a_forward_goes_with_the_channel_from_which_it_is(scene: Scene) -> None:
+@pytest.mark.parametrize("by", ["Ben", "Chloe"])
+async def test_a_forward_goes_with_the_channel_from_which_it_is(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     said = scene.say("Chloe", f"my code is {SECRET}", channel="random")
     scene.pg.allow(said.channel_id, "manage_channels", member=scene.pg.person("Ada"))
     await scene.ask("Ben", "hello")
-    await scene.decision(scene.say("Ben", forward=said))
+    await scene.decision(scene.say(by, forward=said))
     await scene.use("Ada", "forget", channel="random", everything=True)
     await is_not_told(scene)
     await is_not_kept(scene)
+    scene.bot.conversations.end(scene.pg.channel("general"))
+    await is_not_told(scene)
 
 
 @pytest.mark.parametrize("whose", ["hers", "the bot's"])
@@ -519,6 +522,21 @@ async def test_a_new_forward_of_the_forgotten_is_not_read(scene: Scene, whose: s
         await scene.ask("Ben", f"what is {link(scene, forward)}")
     assert UNREAD_FORWARD in scene.told()
     assert SECRET not in scene.told()
+
+
+async def test_a_forward_out_of_an_archived_thread_goes_with_whoever_said_it(stage: Scene) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    thread = stage.pg.open_thread(stage.pg.channel("random"), stage.pg.person("Chloe"), "a thread")
+    hers = stage.say("Chloe", f"my code is {SECRET}", channel="a thread")
+    stage.pg.change_thread(thread, archived=True)
+    async with life(stage):
+        await stage.ask("Ben", "hello")
+        await stage.decision(stage.say("Ben", forward=hers))
+        await stage.use("Chloe", "forget")
+        await is_not_told(stage)
+        assert not on_disk(stage.folder, SECRET)
+        await stage.decision(stage.say("Ben", forward=hers))
+        await is_not_told(stage)
 
 
 @pytest.mark.parametrize("how", ["forget", "optout"])
