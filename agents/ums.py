@@ -10,13 +10,13 @@ from typing import Self
 from weakref import WeakKeyDictionary
 
 import structlog
-from aiohttp import ClientError, ConnectionTimeoutError
+from aiohttp import ClientConnectorError, ClientError, ConnectionTimeoutError
 from pydantic import ValidationError
 
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.general import STALL_SECONDS, TOTAL_SECONDS
 from agents.run import MAX_ANSWER_CHARACTERS
-from agents.ums_wire import GoneError, Remote, RemoteError, SilenceError
+from agents.ums_wire import GoneError, RefusedError, Remote, RemoteError, SilenceError
 from discord_io.split import is_blank
 from llm_history import indented
 from state.agent_state import UMSState
@@ -29,8 +29,6 @@ log = structlog.get_logger()
 CONNECT_SECONDS = 5.0
 # What an answer is counted as, since remote agents do not report their use.
 ANSWER_TOKENS = 10_000
-FREE = frozenset(FailureKind) - {FailureKind.LATE, FailureKind.EMPTY}  # not counted unless there is some text
-
 CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.UNKNOWN: FailureKind.INTERNAL}
 
 
@@ -88,7 +86,7 @@ class UMSAgent:
             kind, why = FailureKind.UNAVAILABLE, f"cannot be reached, or broke off ({type(error).__name__})"
         else:
             return Answer(heard.text, [], self._tokens(request), heard.was_cut, state=self._state(request))
-        tokens = 0 if kind in FREE and not heard.text else self._tokens(request)
+        tokens = self._tokens(request) if heard.is_asked else 0
         return Failure(kind, f"The agent {self.name} {why}.", heard.text, tokens, state=self._state(request))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
@@ -126,11 +124,16 @@ class UMSAgent:
 
     async def _hear(self, state: UMSState, request: AgentRequest, heard: _Heard) -> None:
         answer = self._remote.chat(state.ums_conversation_id, _words(request), may_decline=request.may_decline)
-        async with aclosing(answer) as pieces:
-            async for piece in pieces:
-                heard.add(piece)
-                if heard.was_cut:
-                    return
+        heard.is_asked = True
+        try:
+            async with aclosing(answer) as pieces:
+                async for piece in pieces:
+                    heard.add(piece)
+                    if heard.was_cut:
+                        return
+        except (RefusedError, ClientConnectorError, ConnectionTimeoutError):
+            heard.is_asked = False
+            raise
 
     def _state(self, request: AgentRequest) -> UMSState | None:
         kept = request.state if isinstance(request.state, UMSState) else None
@@ -139,11 +142,12 @@ class UMSAgent:
 
 @dataclass(slots=True)
 class _Heard:
-    """An answer as far as it was received."""
+    """An answer as far as it was received. is_asked: the agent may have begun it, and so it counts."""
 
     show: Callable[[str], None]
     text: str = ""
     was_cut: bool = False
+    is_asked: bool = False
 
     def add(self, piece: str) -> None:
         room = MAX_ANSWER_CHARACTERS - len(self.text)

@@ -49,7 +49,11 @@ class RemoteError(Exception):
         self.kind = kind
 
 
-class GoneError(RemoteError):
+class RefusedError(RemoteError):
+    """The remote agent refused a request, by its status."""
+
+
+class GoneError(RefusedError):
     """The remote agent does not know the conversation (any more)."""
 
 
@@ -181,9 +185,9 @@ def _check(response: ClientResponse) -> None:
     status = response.status
     if 300 <= status < 400:
         # Credentials are only sent to the address that the owner gave.
-        raise RemoteError(FailureKind.MISCONFIGURED, f"redirects (status {status}), which is not followed")
+        raise RefusedError(FailureKind.MISCONFIGURED, f"redirects (status {status}), which is not followed")
     if not 200 <= status < 300:
-        raise RemoteError(KINDS.get(status, FailureKind.UNAVAILABLE), f"answered with status {status}")
+        raise RefusedError(KINDS.get(status, FailureKind.UNAVAILABLE), f"answered with status {status}")
 
 
 async def _bounded(response: ClientResponse) -> AsyncIterator[bytes]:

@@ -673,6 +673,27 @@ async def test_words_that_were_shown_stand_though_it_declines_behind_them(remote
     assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
 
 
+@pytest.mark.parametrize(
+    ("said", "tokens"),
+    [
+        (RemoteReply([b"no json"]), ANSWER_TOKENS),
+        (RemoteReply([b'{"content": "', b"x" * MAX_BODY_BYTES, b'"}']), ANSWER_TOKENS),
+        (RemoteReply([b"event: error\ndata: x\n\n"], STREAM), ANSWER_TOKENS),
+        (RemoteReply([b"data"], STREAM, cut=True), ANSWER_TOKENS),
+        (RemoteReply(status=500), 0),
+        (RemoteReply(status=429), 0),
+    ],
+)
+async def test_what_was_asked_counts_unless_it_was_refused(
+    remote: RemoteAgent, agent: UMSAgent, said: RemoteReply, tokens: int
+) -> None:
+    remote.answers.append(said)
+    limits = Limits(turns_per_user_minute=20, daily_tokens=None)
+    outcome, _ = await respond(agent, replace(request(), allowance=Allowance(Budget(limits, lambda: NOON), NOBODY)))
+    assert isinstance(outcome, Failure)
+    assert outcome.tokens == tokens
+
+
 async def test_an_answer_is_reserved_before_it_is_asked_for_and_counts_as_that(
     remote: RemoteAgent, agent: UMSAgent
 ) -> None:
