@@ -54,11 +54,12 @@ MAX_DESCRIPTION = 1_024  # OpenAI's limit
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Times in seconds. call: of a call, with the start that it may wait for; stable: after so long a run, earlier
-    failures do not count."""
+    """Times in seconds. call: of a call, with the start that it may wait for; listed: tools are listed again no sooner;
+    stable: after so long a run, earlier failures do not count."""
 
     start: float = 15.0
     call: float = 30.0
+    listed: float = 1.0
     first_pause: float = 5.0
     longest_pause: float = 300.0
     stable: float = 60.0
@@ -165,6 +166,8 @@ class Connection:
                 await self._doubted.wait()
                 self._doubted.clear()
                 listed = await self._attempt(self._list(toolset), self._limits.start)
+                # Some servers say at each listing that their tools have changed.
+                await asyncio.sleep(0 if isinstance(listed, _Trouble) else self._limits.listed)
             log.warning("mcp_ended", server=self.server.name, error=listed.detail)
             return True
         finally:

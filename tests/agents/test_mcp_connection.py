@@ -31,7 +31,7 @@ SECRET = "s3cret-of-the-server"
 ENV = {"PATH": os.environ["PATH"], "HOME": "/", "API_KEY": SECRET}
 # As the mcp package has it; Python adds LC_CTYPE itself.
 THE_PACKAGES = {"LOGNAME", "SHELL", "TERM", "USER", "LC_CTYPE"}
-SOON = Limits(start=10, call=10, first_pause=0.01, longest_pause=0.01)
+SOON = Limits(start=10, call=10, listed=0.01, first_pause=0.01, longest_pause=0.01)
 TOOLS = "echo, look up!, fail, crash, hang, much, pieces, word, picture, environment, babble, choke, grow".split(", ")
 SCHEMA = {"type": "object"}
 PATIENCE = 20
@@ -195,6 +195,32 @@ async def test_what_it_writes_to_stderr_is_a_debug_line_without_secrets(server: 
 async def test_tools_that_change_are_listed_again(server: Watched) -> None:
     await grow(server, "more")
     await grow(server, "most")
+
+
+CHANGES = """
+import json, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    told = {"tools": [{"name": str(time.monotonic()), "inputSchema": {"type": "object"}}]}
+    if asked["method"] == "initialize":
+        told = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}}}
+        told["serverInfo"] = {"name": "changing", "version": "1"}
+    if asked["method"] == "tools/list":
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+
+
+async def test_a_server_whose_tools_change_at_each_listing_is_not_asked_all_the_time() -> None:
+    listed: set[float] = set()
+    async with running(McpServer("x", sys.executable, ("-c", CHANGES), ENV), replace(SOON, listed=0.2)) as connection:
+        async with asyncio.timeout(PATIENCE):
+            while len(listed) < 4:
+                listed |= {float(tool.name) for tool in connection.tools}
+                await connection.change.wait()
+    first, *_, last = sorted(listed)
+    assert last - first >= 0.2
 
 
 async def grow(connection: Watched, name: str) -> None:
