@@ -16,8 +16,9 @@ from importlib import import_module
 from typing import Any
 
 import structlog
+from pydantic_ai.exceptions import ModelAPIError
 
-from agents.failures import was_sent
+from agents.failures import may_be_billed, was_sent
 
 log = structlog.get_logger()
 
@@ -33,12 +34,21 @@ BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 @contextmanager
 def noting_lost(note: Callable[[], object]) -> Iterator[None]:
-    """Calls `note` for each request to which no response came, and which the client then sends once more."""
+    """Calls `note` for each request to which no response came, and which is then sent again, or to another model."""
     token = LOST.set(note)
     try:
         yield
     finally:
         LOST.reset(token)
+
+
+def asks_another(error: Exception) -> bool:
+    """Whether the next of several models is asked after this error. Notes a request that may be billed as lost."""
+    if not isinstance(error, ModelAPIError):
+        return False
+    if may_be_billed(error):
+        LOST.get()()
+    return True
 
 
 def bound(provider: Any) -> None:

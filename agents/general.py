@@ -204,6 +204,7 @@ class GeneralAgent:
         except (AgentRunError, FallbackExceptionGroup) as error:
             kind, detail = explained(error)
             is_billed = may_be_billed(error)
+            run.lost -= is_billed and isinstance(error, FallbackExceptionGroup)  # the last was noted, and counts below
             if kind is FailureKind.UNAVAILABLE and run.output == run.began_at:  # nobody can tell how far it was
                 run.unseen = min(run.unseen, LONG_ANSWER)
         except Exception as error:

@@ -16,7 +16,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from agents.bounded_client import bound
+from agents.bounded_client import asks_another, bound
 from agents.demo import demo_model
 from agents.plain_client import send_as_is
 from agents.providers import RENAMED, meant, provider_of
@@ -52,7 +52,7 @@ def build_model(variable: str, names: str) -> Model:
     set_custom_snapshot(DataSnapshot([], from_auto_update=False))
     try:
         models = [_build_one(variable, name.strip()) for name in names.split(",")]
-        return models[0] if len(models) == 1 else FallbackModel(*models)
+        return models[0] if len(models) == 1 else FallbackModel(*models, fallback_on=asks_another)
     finally:
         set_custom_snapshot(None)
 

@@ -387,6 +387,20 @@ async def test_the_next_model_answers_where_the_first_fails(stub: StubModel, two
     assert [body["model"] for body in stub.requests] == ["first", "second"]
 
 
+@pytest.mark.parametrize(
+    ("second", "tokens"),
+    [(Reply("yes", tokens=15), 2_015), (Reply("x", cut_after=BEFORE), 4_000), (Reply(status=401), 2_000)],
+)
+async def test_each_request_to_a_model_that_breaks_off_is_paid_also_where_another_is_asked_then(
+    stub: StubModel, two_models: Model, monkeypatch: pytest.MonkeyPatch, second: Reply, tokens: int
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    monkeypatch.setattr("agents.general.at_most", lambda *_: 1_000)
+    stub.default = lambda body: Reply("x", cut_after=BEFORE) if body["model"] == "first" else second
+    outcome, _ = await respond(two_models, request(said(ANNA)))
+    assert outcome.tokens == tokens
+
+
 async def test_where_all_fail_the_last_ones_failure_counts_and_the_log_names_all(
     stub: StubModel, two_models: Model
 ) -> None:
