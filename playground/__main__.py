@@ -11,7 +11,7 @@ PORT = 8321
 
 async def main(port: int) -> None:
     """Serves the playground until interrupted."""
-    loopback = Playground(port=port, token=secrets.token_urlsafe(32))
+    loopback = Playground(port=port, token=secrets.token_urlsafe(32), decisions=False)
     loopback.remove_bot()
     async with loopback:
         sys.stdout.write(

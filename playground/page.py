@@ -74,11 +74,12 @@ def _is_ours(asked: str, bound: str) -> bool:
 class Page:
     """Serves the page, sends events to open ones, and keeps the annotations of messages."""
 
-    def __init__(self, people: People, gateway: Gateway, stage: Stage) -> None:
+    def __init__(self, people: People, gateway: Gateway, stage: Stage, decisions: bool) -> None:
         self._people = people
         self._world = people.world
         self._gateway = gateway
         self._stage = stage
+        self._decisions = decisions
         self._feeds: set[asyncio.Queue[bytes | None]] = set()
         self._annotations: OrderedDict[int, Wire] = OrderedDict()
 
@@ -207,6 +208,7 @@ class Page:
                 "member": guild.bot_is_member,
             },
             "commands": self._commands(),
+            "decisions": self._decisions,
             "scenes": [{"title": scene.title, "look": scene.look} for scene in self._stage.scenes],
             "messages": {
                 str(one.id): [wire.message_object(world, message) for message in list(one.messages.values())[-_SHOWN:]]

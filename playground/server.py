@@ -41,6 +41,7 @@ class Playground(People):
     `max_concurrency`: how many of them may IDENTIFY in 5 s; None: the bot is told one, and there is no limit.
     `history`: number of messages that a channel keeps; `replay`: number of events that a session keeps for RESUME.
     `newest_first`: False: histories are oldest first, as of some servers other than Discord's.
+    `decisions`: whether the page shows the bot's decisions; False: the bot runs elsewhere and does not `annotate`.
     `clock`: monotonic (limits, nonces, interaction times); `wall`: for messages; both in seconds.
     """
 
@@ -55,6 +56,7 @@ class Playground(People):
         bot_name: str = "Parley",
         message_content: bool = True,
         newest_first: bool = True,
+        decisions: bool = True,
         shards: int | None = None,
         max_concurrency: int | None = None,
         history: int = 5_000,
@@ -81,7 +83,7 @@ class Playground(People):
             changed=changed,
         )
         self._stage = Stage(self, self._changes)
-        self._page = Page(self, self._gateway, self._stage)
+        self._page = Page(self, self._gateway, self._stage, decisions)
         self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed, wall)
         self._endpoints = Endpoints(
             world, posting, self.commands, self.interactions, self._gateway, message_content, newest_first

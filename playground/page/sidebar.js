@@ -86,6 +86,7 @@ export function renderSidebar(page) {
   byId("guild-icon").textContent = initials(store.guild.name);
   byId("guild-name").textContent = store.guild.name;
   byId("decisions").checked = store.showDecisions;
+  byId("decisions").parentNode.hidden = !store.hasDecisions;
   renderChannels(store);
   renderMembers(page);
   renderHeader(store, channel);

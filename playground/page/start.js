@@ -23,7 +23,7 @@ const direct = (store) => [
 ];
 
 function welcome(page) {
-  const { bot, people, guild } = page.store;
+  const { bot, people, guild, hasDecisions } = page.store;
   const [first, second, third = first] = [...people.values()];
   const watch = (event) => openScenes(event.currentTarget, page);
   const steps = [
@@ -31,7 +31,7 @@ function welcome(page) {
     ["Go on without a mention", "It follows the conversation it is in.", first, "and what did I ask you just now?"],
     [
       "Let two people talk to each other",
-      "It keeps silent, and says why.",
+      "It keeps silent; /why tells why.",
       second ?? first,
       `@${third.name} shall we have lunch at noon?`,
     ],
@@ -50,12 +50,18 @@ function welcome(page) {
     h(
       "p",
       {},
-      `This is a Discord on your own machine, with the real ${bot.name} connected to it. You speak for everybody: choose who right above the message box, where their roles stand too. The line under each message shows what the bot decided, and why.`,
+      hasDecisions
+        ? `This is a Discord on your own machine, with the real ${bot.name} connected to it.`
+        : "This is a Discord on your own machine, to practise the set-up of your bot.",
+      " You speak for everybody: choose who right above the message box, where their roles stand too. ",
+      hasDecisions
+        ? "The line under each message shows what the bot decided, and why."
+        : "As on Discord, messages do not show what the bot decided: use /why to see it.",
     ),
     h(
       "ol",
       {},
-      step("Watch a scene", "See what it answers where several people talk, and why.", "Choose a scene", watch),
+      step("Watch a scene", "See what it answers where several people talk.", "Choose a scene", watch),
       steps.map(([title, text, speaker, words]) => {
         const attempt = () => {
           page.store.choose({ speakerId: speaker.id });

@@ -221,6 +221,7 @@ function applyWorld(store, world) {
   store.bot = { color: "#5865f2", ...world.bot };
   store.commands = world.commands;
   store.scenes = world.scenes;
+  store.hasDecisions = world.decisions;
   store.annotations = new Map(Object.entries(world.annotations));
   store.reactions = new Map();
   store.typing = new Map();

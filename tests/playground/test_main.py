@@ -25,6 +25,8 @@ async def test_it_prints_a_token_whose_bot_comes_in_by_the_address_it_is_invited
         async with aiohttp.ClientSession(headers=headers, raise_for_status=True) as http:
             application = await (await http.get(f"{api}/applications/@me")).json()
             assert await (await http.get(f"{api}/users/@me/guilds")).json() == []
+            async with http.ws_connect(f"{site}/page/events") as page_events:
+                assert not (await page_events.receive_json(timeout=5))["decisions"]
             page = await http.get(f"{site}/oauth2/authorize?client_id={application['id']}&scope=bot")
             assert (page.url.path, page.content_type) == ("/", "text/html")
             assert len(await (await http.get(f"{api}/users/@me/guilds")).json()) == 1

@@ -81,6 +81,24 @@ async def test_a_private_file_is_shown_and_the_bot_is_removed_and_added(
 
 
 @needs_browser
+async def test_the_rehearsal_does_not_promise_decisions(tmp_path: Path) -> None:
+    """The bot of `python -m playground` runs elsewhere, so nothing annotates the messages."""
+
+    def look(address: str) -> tuple[str, bool]:
+        with open_browser(tmp_path) as browser:
+            browser.get(address)
+            when(browser, "document.querySelector('.welcome')")
+            switch = browser.find_element(By.ID, "decisions").find_element(By.XPATH, "..")
+            return browser.find_element(By.CSS_SELECTOR, ".welcome > p").text, switch.is_displayed()
+
+    async with Playground() as shown, Playground(decisions=False) as rehearsal:
+        text, has_switch = await asyncio.to_thread(look, shown.url)
+        assert ("The line under each message shows" in text, has_switch) == (True, True)
+        text, has_switch = await asyncio.to_thread(look, rehearsal.url)
+        assert ("The line under each message shows" in text, "/why" in text, has_switch) == (False, True, False)
+
+
+@needs_browser
 async def test_a_message_is_deleted_once_that_is_confirmed(pg: Playground, tmp_path: Path) -> None:
     await asyncio.to_thread(_delete, pg.url, tmp_path)
     assert not pg.messages(pg.channel("general"))
