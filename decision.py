@@ -147,6 +147,8 @@ class Decision:
         """One line for people."""
         outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
         words = self.reason.answered if self.respond else self.reason.silent
+        if self.reason is Reason.FOLLOWUP and self.score < 0.5:
+            words = "I thought it might be meant for me"
         told = self.evidence
         if self.reason is Reason.EXPLICIT_TRIGGER and told:
             words, told = told, ""

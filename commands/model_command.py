@@ -56,4 +56,4 @@ def answering(edge: PlaceEdge, interaction: discord.Interaction) -> str:
         return f"{note} The choice is {source_in_words(holds.sources['model'])}."
     name = holds.settings.model or edge.models.names[0]
     how = ANOTHER if len(edge.models.names) > 1 else NO_OTHER
-    return f"Here {name} answers ({source_in_words(holds.sources['model'])}). {how}"
+    return f"The model here is {name} ({source_in_words(holds.sources['model'])}). {how}"

@@ -62,10 +62,10 @@ class Status:
             [
                 "**How I am doing in this server** (today is a day of UTC)",
                 f"- Health: {' '.join(wrong) or 'well.'} I was started {format_dt(self._started, 'R')}.{process}",
-                f"- Model: {answering(self._edge, interaction)}",
+                f"- {answering(self._edge, interaction)}",
                 f"- Today: {_turns(today)}",
                 f"- Kept silent: {_silences(today)}",
-                f"- Used today: {in_words(used)}",
+                f"- Models used today: {in_words(used)}",
                 *(["**What went wrong last**", *map(_fault, faults)] if faults else ["- Nothing went wrong lately."]),
             ]
         )
@@ -89,7 +89,9 @@ def _turns(today: Tally) -> str:
     counts = [(today.answered, "answer", ""), (today.declined, "question", " declined"), (today.failed, "failure", "")]
     said = ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}{more}" for count, what, more in counts)
     half, most = today.first_text(0.5), today.first_text(0.95)
-    return said if half is None or most is None else f"{said}; first words within {half:.1f} s, at most {most:.1f} s"
+    if half is None or most is None:
+        return said
+    return f"{said}; half began within {half:.1f} s, nearly all within {most:.1f} s"
 
 
 def _silences(today: Tally) -> str:

@@ -27,10 +27,10 @@ def tour_card(bot_name: str, status: OffersStatus, *, retention_days: int) -> st
     offers = (
         f"Where a question stays unanswered I may offer help in this channel, at most {times(status.per_day)} a day "
         "and without a notification; left alone, the offer goes away. For that I hold the last messages here in "
-        'memory, for an hour at most. "Not in this channel" or /offers off ends it.'
+        'memory, for an hour at most. "Not in this channel" or `/offers off` ends it.'
         if status.is_on
         else "I can offer help where a question stays unanswered. In this channel I do not; those who manage it can "
-        "switch that on with /offers on."
+        "switch that on with `/offers on`."
     )
     return f"""\
 **Ask me**

@@ -14,7 +14,8 @@ from discord_io.split import MAX_LENGTH, clipped
 from understanding.links import DISCORD, message_link
 
 SHOWN, MAX_WORDS = 5, 60  # decisions shown; characters quoted of a message
-MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
+WHOSE_YOU = "-# “You” is whoever wrote the message."
+MAX_LINE = (MAX_LENGTH - len(WHOSE_YOU)) // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep only the latest ones, and none on messages by bots or from before I "
     "was started."
@@ -56,6 +57,8 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             outcome, _, reason = in_words(interaction, entry).partition(": ")
             link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
             lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
+        if any(entry.author_id != interaction.user.id for entry in latest):
+            lines.append(WHOSE_YOU)
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
@@ -66,4 +69,5 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         )
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
         words = in_words(interaction, entry) if entry else NOTHING_KNOWN
-        await tell(interaction, words[:1].upper() + words[1:])
+        whose = f"\n{WHOSE_YOU}" if entry and entry.author_id != interaction.user.id else ""
+        await tell(interaction, words[:1].upper() + words[1:] + whose)

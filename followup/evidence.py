@@ -111,7 +111,9 @@ def _bot_spoke(features: Features, _speaks_for: bool) -> str:
 
 def _answered(features: Features, speaks_for: bool) -> str:
     if features["room_answered_of_6"]:
-        return "I was part of the conversation" if speaks_for else "the conversation had moved on"
+        if speaks_for:
+            return "I was part of the conversation"
+        return "" if features["speaker_1"] == BOT else "the conversation had moved on"
     return "the last messages were not to me"
 
 

@@ -537,7 +537,7 @@ def test_only_what_spoke_for_the_decision_is_told(evidence: str, contrary: str, 
     silent = Decision(False, Reason.NO_TRIGGER, tier=2, score=0.01, evidence=evidence, contrary=contrary)
     assert silent.in_words() == f"silent: I did not think it was meant for me ({words})"
     turned = silent.turned(True, Reason.FOLLOWUP)
-    assert turned.in_words() == "answered: I thought it was meant for me (you asked a question: 1 % sure)"
+    assert turned.in_words() == "answered: I thought it might be meant for me (you asked a question: 1 % sure)"
     assert turned.turned(False, Reason.NO_TRIGGER) == silent == silent.turned(False, Reason.NO_TRIGGER)
 
 

@@ -209,14 +209,14 @@ async def test_500_channels_and_250_roles_are_searched(pg: Playground, settings:
 
 async def test_model_says_which_answers_and_why_and_chooses_another(pg: Playground) -> None:
     why = "/model with a name chooses another."
-    assert await said(pg, "model") == f"Here test:large answers (default). {why}"
+    assert await said(pg, "model") == f"The model here is test:large (default). {why}"
     chosen = await said(pg, "model", name="test:small", where=int(Level.GUILD))
     in_turn = "An answer that is already being written is finished by the model that began it."
     assert chosen == f"Model, for this server: test:small. {COUNTS} {in_turn}"
-    assert await said(pg, "model") == f"Here test:small answers (from this server). {why}"
+    assert await said(pg, "model") == f"The model here is test:small (from this server). {why}"
     assert await suggested(pg, "Ada", "model", "name", "") == ["test:large", "test:small", "default"]
     await said(pg, "model", name="Default", where=int(Level.GUILD))
-    assert await said(pg, "model") == f"Here test:large answers (default). {why}"
+    assert await said(pg, "model") == f"The model here is test:large (default). {why}"
 
 
 async def test_model_refuses_what_is_not_on_the_list_and_says_what_left_it(pg: Playground, models: FakeModels) -> None:
@@ -227,7 +227,7 @@ async def test_model_refuses_what_is_not_on_the_list_and_says_what_left_it(pg: P
     assert await said(pg, "model") == f"{gone} The choice is from this channel."
     await said(pg, "model", name="default")
     no_other = "There is no other to choose: my owner can add more in MODELS."
-    assert await said(pg, "model") == f"Here test:large answers (default). {no_other}"
+    assert await said(pg, "model") == f"The model here is test:large (default). {no_other}"
 
 
 async def test_model_is_for_those_who_manage_the_channel(pg: Playground) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from commands.why import WHOSE_YOU
 from decider import Decision, Reason, RecentDecisions
 from playground.server import Playground
 from tests.commands.support import answer
@@ -21,7 +22,8 @@ async def test_it_says_why_and_which_agent_and_the_longest_lines_fit_into_one_me
         decisions.assigned(message_id, f"by {'d' * 40}, which fits best ({character * 120})")
     decisions.add(named := 1 << 63, pg.channel("general"), ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
     decisions.assigned(named, "by docs, which you named")
-    newest, *lines = (await answer(pg, "why")).content.splitlines()
+    newest, *lines, whose = (await answer(pg, "why")).content.splitlines()
+    assert whose == WHOSE_YOU
     assert newest.endswith(
         f"/{pg.channel('general')}/{named}), you mentioned me or replied to me; by docs, which you named"
     )
@@ -45,4 +47,5 @@ async def test_by_which_list_somebody_is_not_answered_is_for_them_and_for_those_
             for name, target in (("why", None), ("Why?", message.id))
         ]
         assert [evidence in words for words in told] == [is_told, is_told]
+        assert [words.endswith(WHOSE_YOU) for words in told] == [who != "Ben"] * 2
         assert all("I am not set up to answer the person who wrote it here" in words for words in told)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
-from commands.why import UNNAMED
+from commands.why import UNNAMED, WHOSE_YOU
 from decider import Decision, Reason
 from decision import WITH_SOMEBODY
 from tests.support.scene import Scene, open_scene
@@ -23,7 +23,8 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     silent = scene.say("Ben", f"<@{scene.pg.person('Chloe')}> lunch?")
     await scene.decision(silent)
     answer = await scene.use("Ben", "why")
-    first, second = answer.content.splitlines()
+    first, second, whose = answer.content.splitlines()
+    assert whose == WHOSE_YOU
     link = f"{scene.pg.url}/channels/{scene.pg.guild_id}/{answered.channel_id}"
     ada, ben, chloe = map(scene.pg.person, ("Ada", "Ben", "Chloe"))
     assert first == f"- <@{ben}> “<@{chloe}> lunch?”: [silent]({link}/{silent.id}), it was addressed to somebody else"
@@ -97,7 +98,7 @@ async def test_why_of_a_message(scene: Scene) -> None:
     await scene.decision(silent)
     for target in (question, answer):
         shown = await scene.use("Ben", "Why?", target=target, channel="help")
-        assert shown.content == f"Answered: you mentioned me or replied to me; {MODEL}"
+        assert shown.content == f"Answered: you mentioned me or replied to me; {MODEL}\n{WHOSE_YOU}"
         assert shown.flags & EPHEMERAL
         assert shown.id not in {message.id for message in scene.pg.messages(question.channel_id)}
     shown = await scene.use("Ben", "Why?", target=silent, channel="help")

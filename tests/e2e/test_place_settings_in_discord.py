@@ -76,7 +76,7 @@ async def test_a_thread_and_a_category_have_settings_of_their_own(scene: Scene) 
 
 async def test_the_model_that_is_chosen_answers_from_the_next_question_on(stub: StubModel) -> None:
     async with open_scene(stub, models=(OTHER,)) as scene:
-        assert "Here openai-chat:stub answers (default)." in await said(scene, "Ada", "model")
+        assert "The model here is openai-chat:stub (default)." in await said(scene, "Ada", "model")
         assert "use openai-chat:stub or openai-chat:other" in await said(scene, "Ada", "model", name="openai-chat:none")
         gate = scene.held()
         question = scene.mention("Ben", "hello")

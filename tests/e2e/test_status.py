@@ -32,11 +32,11 @@ async def test_managers_see_health_answers_silences_cost_and_the_last_errors(stu
         assert await status(stage) == [
             "**How I am doing in this server** (today is a day of UTC)",
             f"- Health: well. I was started <t:{int(clock().timestamp())}:R>.",
-            "- Model: Here openai-chat:stub answers (default). "
+            "- The model here is openai-chat:stub (default). "
             "There is no other to choose: my owner can add more in MODELS.",
             "- Today: 0 answers, 0 questions declined, 0 failures",
             "- Kept silent: never",
-            "- Used today: nothing",
+            "- Models used today: nothing",
             "- Nothing went wrong lately.",
         ]
         await stage.ask("Ada", "hello")
@@ -46,7 +46,7 @@ async def test_managers_see_health_answers_silences_cost_and_the_last_errors(stu
             await stage.ask("Ben", "and now?", channel="random")
             clock.advance(60)
         _, _, _, today, silent, used, title, *faults = await status(stage)
-        assert today.startswith("- Today: 1 answer, 0 questions declined, 4 failures; first words within ")
+        assert today.startswith("- Today: 1 answer, 0 questions declined, 4 failures; half began within ")
         assert silent == "- Kept silent: 1 × I did not think it was meant for me"
         assert used.endswith("1 answer, 1 call, 15 tokens")
         assert title == "**What went wrong last**"

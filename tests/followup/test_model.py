@@ -245,6 +245,15 @@ def test_whose_words_were_taken_up_is_said_as_it_is(text: str, moved: float, cla
     assert evidence == ((clause, "") if moved > 0 else ("", clause))
 
 
+def test_a_conversation_whose_last_words_are_the_bots_has_not_moved_on() -> None:
+    asked, answer = said(ANNA, f"<@{BOT}> hm"), replied(ANNA, "A laptop.", after(5))
+    lowered = [-1.0 * (aspect is Aspect.ANSWERED) for aspect in Aspect]
+    last = look_at(said(BEN, "I would say blue", after(15)), asked, answer)
+    assert in_words(lowered, last) == ("", "")
+    left = look_at(said(BEN, "I would say blue", after(15)), asked, answer, said(CLEO, "what a day", after(8)))
+    assert in_words(lowered, left) == ("", "the conversation had moved on")
+
+
 # Files that cannot be used
 
 
