@@ -33,6 +33,15 @@ from web.logs import configure_logging
 log = structlog.get_logger()
 
 ON_WHAT_IS_KEPT = {"sessions": sessions_command, "move": move_command}
+USAGE = """\
+usage: python bot.py [doctor | sessions | move] [-h]
+
+Without a command it runs the bot. Settings come from the environment and from .env (docs/settings.md).
+
+  doctor    finds out what is wrong with the bot and around it, and says how to fix it
+  sessions  lists, shows, exports or deletes what is stored of each channel
+  move      copies what is stored from STATE_DIR into Redis, or back
+"""
 M_ARENA_MAX = -8  # in malloc.h
 YOUNG_OBJECTS = 5_000  # Python's own is 700
 
@@ -45,6 +54,9 @@ class CreateBot(Protocol):
 
 def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
     """Runs the bot until it is told to stop, or runs the given command. Returns the exit code."""
+    if arguments and arguments[0] in ("-h", "--help"):
+        sys.stdout.write(USAGE)
+        return 0
     if arguments and arguments[0] not in ("doctor", *ON_WHAT_IS_KEPT):
         sys.stderr.write(
             f"{arguments[0]!r} is not a command: use doctor, sessions or move, or none to start the bot.\n"

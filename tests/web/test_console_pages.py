@@ -119,6 +119,7 @@ async def test_the_overview_does_not_call_a_bot_well_whose_answers_fail(shown: S
         page = await read(visitor, "/console")
     assert "It is well" not in page
     assert '<a href="/console/errors">The model refused &lt;its key&gt;.</a>' in page
+    assert f'at <time datetime="{shown.clock().isoformat()}">' in page
 
 
 async def test_the_overview_names_no_cost_where_the_price_is_not_known(shown: Shown) -> None:
