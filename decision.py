@@ -39,7 +39,7 @@ class Reason(StrEnum):
         "the judge, a second model, took it as not meant for me",
     )
     NO_TRIGGER = "no_trigger", "", "I did not think it was meant for me"
-    ANSWER_DUE = "answer_due", "my last message was to you, and you named nobody else", ""
+    ANSWER_DUE = "answer_due", "my last message was to you, and you spoke to nobody else by name", ""
     AWAITED = "awaited", "I asked you something, and this is your answer", ""
     ALONE_TOGETHER = "alone_together", "only you and I are here", ""
     FOLLOWUP = "followup", "I thought it was meant for me", ""

@@ -174,7 +174,7 @@ WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
         {BOT: "nobody had spoken since I did", OTHER: "somebody else had spoken last"},
         "you had spoken last yourself",
     ),
-    Aspect.NAMES_OTHERS: _either("names_others", "you named somebody else", "you named nobody else"),
+    Aspect.NAMES_OTHERS: _either("names_others", "you named somebody else", "you spoke to nobody else by name"),
     Aspect.NAMES_BOT: _either("names_bot", "you called me by name", ""),
     Aspect.QUESTION: _either("asks talk_ask lead_verb lead_can_you", "you asked a question", "it was not a question"),
     Aspect.WORDING: _wording,
