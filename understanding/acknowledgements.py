@@ -6,16 +6,18 @@ import re
 import unicodedata
 from enum import StrEnum
 
-from understanding.wording import CUES, words_of, words_of_name
+from understanding.wording import CUES, TALK_OF, words_of, words_of_name
 
-THANKS = frozenset(CUES["thanks"].split()) | {"appreciated", "danke", "gracias", "merci", "grazie", "obrigado"}
+THANKS = frozenset(CUES["thanks"].split()) | {"appreciated"} | {w for w, kinds in TALK_OF.items() if "thanks" in kinds}
 LAUGHTER = frozenset(CUES["laughter"].split()) | {"xd", "lmfao", "ha"}
 CONSENT = frozenset(
     "ok okay k kk okey alright cool great nice good perfect awesome neat sweet gotcha right wow".split()
 )
 FILLERS = frozenset(
     """you so much very a an the lot again man mate dude bro all guys everyone for your help that's thats that it's it
-    its is then got now oh ah well hm hmm""".split()
+    its is then got now oh ah well hm hmm
+    dir euch ihnen vielen sehr schön herzlichen lieben dafür super top prima perfekt toll passt alles klar
+    muchas muchísimas mil beaucoup bien mille tante molte muito muita så mycket je wel bardzo большое""".split()
 )
 KNOWN = FILLERS | THANKS | LAUGHTER | CONSENT
 ASKING = frozenset(CUES["asking"].split())  # "is that good" is a question without its mark, too
