@@ -158,7 +158,7 @@ class Decision:
         if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary):
             # Rounded up for an answer and down for a silence, so that no figure means both.
             share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
-            known.append(f"{'' if self.respond else 'only '}{min(max(share, 1), 99)} % sure")
+            known.append(f"{'' if self.respond else 'only '}{min(max(share, 1), 99)}% sure")
         evidence = f" ({': '.join(known)})" if known else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""

@@ -140,7 +140,7 @@ def _of_all(reached: Reached) -> str:
     share = min(100, 100 * reached.used // reached.limit.amount)
     period = "today" if reached.limit.period is Period.DAY else "this month"
     of, again = "money" if reached.limit.in_money else "tokens", format_dt(reached.resets_at, "R")
-    return f"- My budget in {of} for everybody together: {share} % of {period}'s is used, renewed {again}"
+    return f"- My budget in {of} for everybody together: {share}% of {period}'s is used, renewed {again}"
 
 
 def _added(parts: Iterable[Mapping[K, Figures]]) -> dict[K, Figures]:

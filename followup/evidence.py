@@ -100,12 +100,12 @@ def _spoken_to(features: Features, _speaks_for: bool) -> str:
     return "I answered you a little earlier" if ago <= A_WHILE else "it had been a while since I answered you"
 
 
-def _bot_spoke(features: Features, _speaks_for: bool) -> str:
+def _bot_spoke(features: Features, speaks_for: bool) -> str:
     since = int(features["bot_ago"]) - 1
     if since >= MOST_MESSAGES - 1:
         return "I had not spoken lately"
     if since == 0:
-        return "I had spoken last"
+        return "I had spoken last" if speaks_for else ""
     return "there was one message after mine" if since == 1 else f"there were {since} messages after mine"
 
 
@@ -123,7 +123,7 @@ def _overlap(features: Features, speaks_for: bool) -> str:
         return "it used words of mine"
     if margin < 0 and not speaks_for:
         return "it used other people's words"
-    return "" if speaks_for or margin else "you changed the subject"
+    return "" if speaks_for or margin else "it used no words of mine"
 
 
 def _length(features: Features, _speaks_for: bool) -> str:
@@ -155,7 +155,13 @@ def _either(names: str, yes: str, no: str, above: float = 0) -> Callable[[Featur
 
 
 def _by_value(name: str, words: Mapping[float, str], otherwise: str) -> Callable[[Features, bool], str]:
-    return lambda features, _speaks_for: words.get(features[name], otherwise)
+    """Says whom the feature stands for. The bot is no reason for a low estimate: other features of the aspect were."""
+
+    def told(features: Features, speaks_for: bool) -> str:
+        value = features[name]
+        return "" if value == BOT and not speaks_for else words.get(value, otherwise)
+
+    return told
 
 
 WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {

@@ -521,7 +521,7 @@ def test_a_decision_explains_itself_in_one_line() -> None:
     assert no.in_words() == "silent: the judge, a second model, took it as not meant for me (a question)"
     assert Decision(False, Reason.NO_TRIGGER).in_words() == "silent: I did not think it was meant for me"
     guess = Decision(True, Reason.FOLLOWUP, tier=2, score=0.875, evidence="you asked")
-    assert guess.in_words() == "answered: I thought it was meant for me (you asked: 88 % sure)"
+    assert guess.in_words() == "answered: I thought it was meant for me (you asked: 88% sure)"
     named = replace(Decision(True, Reason.EXPLICIT_TRIGGER), agent="by docs, which you named")
     assert named.in_words() == "answered: you mentioned me or replied to me; by docs, which you named"
 
@@ -529,23 +529,23 @@ def test_a_decision_explains_itself_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("evidence", "contrary", "words"),
     [
-        ("it was short", "you asked a question", "it was short: only 1 % sure"),
-        ("", "you asked a question", "only 1 % sure"),
+        ("it was short", "you asked a question", "it was short: only 1% sure"),
+        ("", "you asked a question", "only 1% sure"),
     ],
 )
 def test_only_what_spoke_for_the_decision_is_told(evidence: str, contrary: str, words: str) -> None:
     silent = Decision(False, Reason.NO_TRIGGER, tier=2, score=0.01, evidence=evidence, contrary=contrary)
     assert silent.in_words() == f"silent: I did not think it was meant for me ({words})"
     turned = silent.turned(True, Reason.FOLLOWUP)
-    assert turned.in_words() == "answered: I thought it might be meant for me (you asked a question: 1 % sure)"
+    assert turned.in_words() == "answered: I thought it might be meant for me (you asked a question: 1% sure)"
     assert turned.turned(False, Reason.NO_TRIGGER) == silent == silent.turned(False, Reason.NO_TRIGGER)
 
 
 def test_an_answer_and_a_silence_never_tell_the_same_figure() -> None:
     silent, answered = Decision(False, Reason.NO_TRIGGER, 2, 0.3199, "it was short"), Decision(True, Reason.FOLLOWUP)
-    assert silent.in_words().endswith("only 31 % sure)")
-    assert replace(silent, score=0.3204).in_words().endswith("only 32 % sure)")
-    assert replace(answered, score=0.3208, evidence="you asked").in_words().endswith("33 % sure)")
+    assert silent.in_words().endswith("only 31% sure)")
+    assert replace(silent, score=0.3204).in_words().endswith("only 32% sure)")
+    assert replace(answered, score=0.3208, evidence="you asked").in_words().endswith("33% sure)")
 
 
 async def test_a_call_by_name_is_told_as_that() -> None:
@@ -563,7 +563,7 @@ def test_of_a_silence_it_is_told_what_lowered_the_score_and_of_an_answer_what_ra
 
 def test_a_decision_says_with_whom_somebody_was_talking() -> None:
     silent = Decision(False, Reason.NO_TRIGGER, evidence=f"it was short, and {WITH_SOMEBODY}", score=0.1, partner=BEN)
-    told = f"it was short, and you were talking with <@{BEN}>, I think: only 10 % sure"
+    told = f"it was short, and you were talking with <@{BEN}>, I think: only 10% sure"
     assert silent.in_words() == f"silent: I did not think it was meant for me ({told})"
     assert "<@" not in replace(silent, partner=None).in_words()
 

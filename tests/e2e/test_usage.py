@@ -63,7 +63,7 @@ async def test_everybody_sees_their_own_use_and_those_who_manage_the_server_see_
         assert f"- <#{general}>: $0.009, 3 answers, 3 calls, 90 tokens" in lines
         assert any(line.startswith("- This server: 910 tokens of 1,000 tokens a month, renewed <t:") for line in lines)
         assert any(
-            line.startswith("- My budget in money for everybody together: 7 % of today's is used") for line in lines
+            line.startswith("- My budget in money for everybody together: 7% of today's is used") for line in lines
         )
         assert "What this server has used a day" in (await picture(servers))[1]
 

@@ -225,8 +225,10 @@ def test_what_moved_the_other_question_counts_as_much_as_that_counts_in_the_deci
 
 def test_three_things_are_told_at_most_and_nothing_that_hardly_moved_it() -> None:
     found = look_at(said(ANNA, "Parley, thanks", after(15)), *QUIET_CHANNEL)
-    raising, lowering = in_words([1.0] * 5 + [-1.0, -2.0] + [0.04] * (len(Aspect) - 7), found)
-    assert (raising.count(", "), lowering) == (2, "nobody had spoken since I did, and you had spoken a little earlier")
+    moved = dict.fromkeys(Aspect, 0.04) | dict.fromkeys([*Aspect][:5], 1.0)
+    raising, lowering = in_words([*(moved | {Aspect.OWN_WORDS: -1.0, Aspect.NAMES_OTHERS: -2.0}).values()], found)
+    assert raising.count(", ") == 2
+    assert lowering == "you spoke to nobody else by name, and you had spoken a little earlier"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_three_things_are_told_at_most_and_nothing_that_hardly_moved_it() -> Non
     [
         ("a laptop for writing", 1.0, "it used words of mine"),
         ("my garden needs water", -1.0, "it used other people's words"),
-        ("zebras", -1.0, "you changed the subject"),
+        ("zebras", -1.0, "it used no words of mine"),
         ("a laptop for writing", -1.0, ""),
     ],
 )
@@ -245,11 +247,14 @@ def test_whose_words_were_taken_up_is_said_as_it_is(text: str, moved: float, cla
     assert evidence == ((clause, "") if moved > 0 else ("", clause))
 
 
-def test_a_conversation_whose_last_words_are_the_bots_has_not_moved_on() -> None:
+def test_that_the_bot_spoke_last_is_no_reason_to_keep_silent() -> None:
     asked, answer = said(ANNA, f"<@{BOT}> hm"), replied(ANNA, "A laptop.", after(5))
     lowered = [-1.0 * (aspect is Aspect.ANSWERED) for aspect in Aspect]
     last = look_at(said(BEN, "I would say blue", after(15)), asked, answer)
     assert in_words(lowered, last) == ("", "")
+    for told, words in ((Aspect.SPEAKERS, "nobody had spoken since I did"), (Aspect.BOT_SPOKE, "I had spoken last")):
+        moved = [1.0 * (aspect is told) for aspect in Aspect]
+        assert (in_words(moved, last), in_words([-by for by in moved], last)) == ((words, ""), ("", ""))
     left = look_at(said(BEN, "I would say blue", after(15)), asked, answer, said(CLEO, "what a day", after(8)))
     assert in_words(lowered, left) == ("", "the conversation had moved on")
 
