@@ -122,6 +122,17 @@ async def test_the_overview_does_not_call_a_bot_well_whose_answers_fail(shown: S
     assert f'at <time datetime="{shown.clock().isoformat()}">' in page
 
 
+async def test_the_errors_page_advises_by_what_went_wrong(shown: Shown) -> None:
+    for code, says in (("empty", "The model gave an empty answer."), ("busy", "The model was overloaded.")):
+        shown.faults.failed(Fault(FaultKind.MODEL, code, says, shown.clock()))
+    async with visiting(shown) as visitor:
+        overloaded, empty = (
+            (await read(visitor, "/console/errors")).split("overloaded.", 1)[1].split("empty answer.", 1)
+        )
+    assert ("the provider" in overloaded, "Nothing needs to be done" in overloaded) == (True, False)
+    assert ("the provider" in empty, "Nothing needs to be done" in empty) == (False, True)
+
+
 async def test_the_overview_names_no_cost_where_the_price_is_not_known(shown: Shown) -> None:
     payer = Payer(GUILD, frozenset({ANNA}), CHANNEL)
     async with visiting(shown) as visitor:

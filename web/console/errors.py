@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from activity import Fault, FaultKind
+from agents.gateway import FailureKind
 from place import SeenPlace
 from web.console.page import CONSOLE, part, render, shown
 from web.console.places import name_of
@@ -24,6 +25,16 @@ REMEDIES = {
     FaultKind.TOOL: "Check that the tool's server is running and can be reached; the agent answers without it.",
     FaultKind.GATEWAY: "The bot connects again by itself: if it goes on, look at discordstatus.com and the network.",
     FaultKind.INTERNAL: "This is a bug in the bot: its log says more at that time, and a restart may help.",
+}
+# Of the model's failures, those in which nothing is wrong with the provider, the key or the limits.
+NOTHING_TO_DO = "Nothing needs to be done, unless it happens often: then another model may do better."
+REMEDIES_BY_CODE: Mapping[str, str] = {
+    FailureKind.TOO_LONG: NOTHING_TO_DO,
+    FailureKind.EMPTY: NOTHING_TO_DO,
+    FailureKind.WITHHELD: NOTHING_TO_DO,
+    FailureKind.OUT_OF_ROOM: NOTHING_TO_DO,
+    FailureKind.OVER_BUDGET: "If answers should cost more, raise the limit in BUDGETS.",
+    FailureKind.TURN_CAP: "If answers should use more, raise TURN_TOKENS.",
 }
 
 
@@ -54,10 +65,19 @@ def _parts(request: web.Request) -> dict[str, Any]:
         for place in bot.servers.places(guild_id)
     }
     faults = [
-        Shortcoming(fault, _where(bot, fault, guilds, places, shows_content=shows_content), REMEDIES[fault.kind])
+        Shortcoming(
+            fault,
+            _where(bot, fault, guilds, places, shows_content=shows_content),
+            _remedy(fault),
+        )
         for fault in found
     ]
     return {"errors": part(request, "errors_list.html", faults=faults, last_hour=bot.faults.last_hour())}
+
+
+def _remedy(fault: Fault) -> str:
+    by_code = REMEDIES_BY_CODE.get(fault.code) if fault.kind is FaultKind.MODEL else None
+    return by_code or REMEDIES[fault.kind]
 
 
 def _where(

@@ -50,7 +50,7 @@ def _parts(request: web.Request) -> dict[str, Any]:
     lately = bot.faults.last(1) if bot.faults.last_hour() else ()
     return {
         "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=_facts(bot)),
-        "today": part(request, "overview_today.html", day=f"{bot.clock():%d %B}", today=_today(bot)),
+        "today": part(request, "overview_today.html", day=f"{bot.clock().day} {bot.clock():%B}", today=_today(bot)),
     }
 
 
