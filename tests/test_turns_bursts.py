@@ -57,9 +57,9 @@ class Room:
 
     def _note(self, heard: list[tuple[Question, Decision]]) -> None:
         at = round(asyncio.get_running_loop().time(), 3)
-        for decision in dict.fromkeys(decision for _, decision in heard):
-            words = [question.message.content for question, its in heard if its == decision]
-            self.went.append((at, words, decision.reason))
+        for reason in dict.fromkeys(decision.reason for _, decision in heard):
+            words = [question.message.content for question, its in heard if its.reason is reason]
+            self.went.append((at, words, reason))
 
     async def over(self) -> list[tuple[float, list[str], Reason]]:
         await asyncio.gather(*self.tasks)

@@ -18,6 +18,7 @@ from decider import (
     Reason,
     ResponseDecider,
     addresses_others,
+    is_called,
     is_explicit_trigger,
     names_others,
 )
@@ -31,6 +32,7 @@ PAUSE_SHARE = 0.5  # of BURST_SECONDS: a silence this long is a pause
 MAX_DECIDED_CHARACTERS = 4_000  # newest characters of a burst that the decider reads; all its mentions count
 QUESTION_MARKS = ("?", "？", "؟")
 DELETED = Decision(False, Reason.DELETED)
+WITH_A_CALL = "you wrote it in one breath with a message that called me"
 UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
 
 
@@ -159,7 +161,13 @@ class Bursts:
             decision = await self._decided(left, conversation)
             if burst.decision is STOPPED:  # stopped while a judge was asked
                 decision = STOPPED
-        return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
+        return [(q, DELETED) for q in gone] + [(q, self._told(q, decision)) for q in left]
+
+    def _told(self, question: Question, decision: Decision) -> Decision:
+        """The burst's decision as it is told of one of its messages, which need not be the one that called the bot."""
+        if decision.reason is not Reason.EXPLICIT_TRIGGER or is_called(question.message, self._discord.bot()[1]):
+            return decision
+        return replace(decision, evidence=WITH_A_CALL)
 
     def heard_out(self, channel_id: int) -> list[Question]:
         """The questions in a channel that wait for their author's pause."""

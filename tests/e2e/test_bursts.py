@@ -16,6 +16,7 @@ from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Call, Reply, StubModel
 from tests.support.virtual_time import settle
+from turns.bursts import WITH_A_CALL
 
 LONG = 60  # seconds in which everything here happens: who is heard out goes on when the test says so
 
@@ -51,6 +52,8 @@ async def test_three_short_messages_get_one_answer_that_was_told_all(scene: Scen
     for message in (first, second, third):
         assert (await scene.decision(message)).reason is Reason.EXPLICIT_TRIGGER
         assert len(scene.journal.find("decided", message=message.id)) == 1
+    assert (await scene.decision(first)).in_words() == "answered: you mentioned me or replied to me"
+    assert (await scene.decision(second)).in_words() == f"answered: {WITH_A_CALL}"
 
 
 async def test_a_pause_ends_it_and_a_question_mark_at_once(stage: Scene) -> None:
