@@ -235,6 +235,8 @@ class Records:
     def decided(self, question: Question, decision: Decision, seconds: float) -> None:
         """Records and logs the one decision on a message."""
         channel_id, message_id = question.channel_id, question.message.message_id
+        if question.stands_alone:  # no model is asked that could decline
+            decision = replace(decision, may_decline=False)
         is_news = not question.starts_conversation or (decision != NOTHING and decision.reason not in SET_SO)
         note = self._decisions.add if is_news else self._decisions.add_ignored
         note(message_id, channel_id, question.message.author_id, decision, question.guild_id)

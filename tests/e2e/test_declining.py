@@ -53,6 +53,15 @@ def last_decision(scene: Scene, message: Message) -> Decision:
     return scene.decisions[message.id][-1]
 
 
+async def test_what_a_mini_app_answers_was_not_left_to_a_model(scene: Scene) -> None:
+    await scene.ask("Ada", "start a trip called Rome")
+    requests = len(scene.stub.requests)
+    message = scene.say("Ben", "list our trip")
+    await scene.answer_to(message)
+    assert len(scene.stub.requests) == requests
+    assert "did not decline" not in last_decision(scene, message).in_words()
+
+
 async def test_a_decline_posts_nothing_and_shows_no_typing(scene: Scene) -> None:
     message = await asked(scene, SILENT)
     assert len(scene.said()) == 1
