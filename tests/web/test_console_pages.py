@@ -13,7 +13,7 @@ import pytest
 import structlog
 from aiohttp import ClientSession, CookieJar
 
-from activity import Fault, FaultKind
+from activity import Ending, Fault, FaultKind, TurnEnded
 from cluster.connection import Cluster
 from decision import EXPLICIT
 from health import Health
@@ -208,6 +208,18 @@ async def test_a_channel_is_followed_as_it_goes_on(shown: Shown, monkeypatch: py
         shown.conversations.forget_messages(CHANNEL, [question.message_id])
         shown.decisions.discard(question.message_id)
         await comes("Nothing has been said here")
+
+
+async def test_what_was_answered_without_a_model_has_no_price_to_know(shown: Shown) -> None:
+    async with visiting(shown) as visitor:
+        for spent, is_priced in ((Spent("m", 1, 1),), True), ((), False):
+            message = said(ANNA, "list our trip")
+            shown.conversations.start(CHANNEL, [message])
+            ended = (Ending.ANSWERED, "finished", NOON, 1.0, 0.5, "trip_planner", "", (), spent)
+            shown.activity.turn_ended(TurnEnded(GUILD, CHANNEL, (message.message_id,), *ended))
+            page = await read(visitor, CHANNEL_PAGE)
+            assert "trip_planner" in page
+            assert ("price not known" in page, "tokens" in page) == (is_priced, is_priced)
 
 
 async def test_where_a_price_is_not_known_no_page_says_that_it_cost_nothing(shown: Shown) -> None:
