@@ -177,15 +177,17 @@ async def _original(client: discord.Client, forward: discord.Message) -> discord
     reference = forward.reference
     if reference is None or reference.message_id is None:
         return None
-    channel, guild = client.get_channel(reference.channel_id), client.get_guild(reference.guild_id or 0)
+    if reference.cached_message:
+        return reference.cached_message
+    channel = client.get_channel(reference.channel_id)
+    if has_rules(channel) and not may_read(channel, channel.permissions_for(channel.guild.me)):
+        return None
+    if reference.guild_id and client.get_guild(reference.guild_id) is None:
+        return None
+    # Archived threads are not in the cache, nor are direct messages after a restart.
+    there = client.get_partial_messageable(reference.channel_id, guild_id=reference.guild_id)
     try:
-        if channel is None and guild:  # an archived thread
-            channel = await guild.fetch_channel(reference.channel_id)
-        if reference.cached_message or not has_rules(channel):
-            return reference.cached_message
-        if not may_read(channel, channel.permissions_for(channel.guild.me)):
-            return None
-        return await channel.fetch_message(reference.message_id)
+        return await there.fetch_message(reference.message_id)
     except (discord.NotFound, discord.Forbidden):
         return None
 

@@ -492,6 +492,21 @@ async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
         assert "hello" in stage.told()
 
 
+async def test_a_forward_out_of_direct_messages_is_looked_up_after_a_restart(stage: Scene) -> None:
+    """They are not in the client's cache then."""
+    ben = stage.pg.person("Ben")
+    stage.stub.default = lambda _: Reply(QUOTING)
+    async with life(stage, direct_messages="open"):
+        said = await stage.ask("Chloe", f"my code is {SECRET}")
+        told = await stage.answer_to(stage.pg.post(stage.pg.dm(ben), ben, forward=said))
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage, direct_messages="open"):
+        await forgotten(stage)
+        await stage.decision(stage.say("Ben", forward=told))
+        await is_not_told(stage)
+        assert UNREAD_FORWARD in stage.told()
+
+
 @pytest.mark.parametrize("by", ["Ben", "Chloe"])
 async def test_a_forward_goes_with_the_channel_from_which_it_is(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
