@@ -716,11 +716,11 @@ async def test_a_busy_channel_stays_small(desk: Desk) -> None:
     assert (list(desk.channel.messages), desk.channel.looks, len(desk.offer_channels._heap)) == ([], [], 1)
 
 
-async def test_ten_thousand_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:
-    for channel_id in range(10_000):
+async def test_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:
+    for channel_id in range(500):
         desk.offer_channels.open(channel_id, GUILD).is_on = True
-    assert len(desk.offer_channels) == 10_000
-    for channel_id in range(10_000):
+    assert len(desk.offer_channels) == 500
+    for channel_id in range(500):
         desk.proactive_offers.switch_off(channel_id)
     assert (len(desk.offer_channels), len(desk.offer_channels._heap), desk.disk) == (0, 0, {})
 

@@ -80,7 +80,8 @@ async def test_what_has_changed_is_sent_and_whoever_leaves_is_forgotten(visitor:
 async def test_of_many_streams_so_many_are_open_at_once(
     visitor: ClientSession, bot: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "QUIET_SECONDS", 0.01)
+    for pause in ("INTERVAL_SECONDS", "QUIET_SECONDS"):
+        monkeypatch.setattr(stream, pause, 0.05)
     monkeypatch.setattr(stream, "MOST_STREAMS", most := 5)
     before = watching(bot)
     async with AsyncExitStack() as stack:
