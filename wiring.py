@@ -271,7 +271,7 @@ class Parts(StateParts):
             clock=self._clock,
         )
         self.requests = self._requests_of_all(self.cluster) if self.cluster else None
-        backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct, self.shards)
+        backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct, self.shards, self.history)
         self.changes = Changes(
             backlog,
             self.conversations,

@@ -12,7 +12,7 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import FAILURES, without_lost_quote
+from discord_io.channel_history import FAILURES, ChannelHistory, with_forwarded, without_lost_quote
 from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import MessageReader, bot_of
@@ -61,7 +61,7 @@ class Exchange:
 
 class Backlog:
     """client: connected. places: the settings of places. direct: whose direct messages are answered. shards: knows
-    which guild is on which shard.
+    which guild is on which shard. history: looks up whose words a message forwards.
     """
 
     def __init__(
@@ -72,8 +72,10 @@ class Backlog:
         consent: Consent,
         direct: DirectMessages,
         shards: Shards,
+        history: ChannelHistory,
     ) -> None:
         self._shards = shards
+        self._history = history
         self._direct = direct
         self._client = client
         self._places = places
@@ -227,7 +229,7 @@ class Backlog:
         newest = await self.newest(news.guild_id, news.channel_id) or ()
         return [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
 
-    def exchange(
+    async def exchange(
         self, messages: Sequence[discord.Message], asked: discord.Message, known: Collection[int]
     ) -> Exchange | None:
         """A message that we answered, with our answer, as far as both may still be kept; None: the question may not.
@@ -237,11 +239,13 @@ class Backlog:
         place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
         # A quote of the bot may be based on the words of somebody who was forgotten.
         read = without_lost_quote(self._reader.record(asked), me, {})
+        read = with_forwarded(read, await self._history.forwarded(asked))
         question = self._consent.tellable(place.channel_id, read) if self._reader.hears(asked) else None
         if question is None or not self.is_answered(place, question.author_id):
             return None
         stands = {part.message_id for part in self.answer(messages, asked.id, ())}.difference(known)
         people = frozenset(m.author.id for m in messages if is_persons(m) and m.id < max(stands, default=0))
+        people |= question.drew_on
         said = (
             MessageRecord(
                 author=name,
@@ -258,7 +262,8 @@ class Backlog:
             for message in messages
             if message.id in stands
         )
-        answer = tuple(record for record in said if not self._consent.is_forgotten(place.channel_id, record))
+        # It may be missing in the store because it quotes somebody who was forgotten.
+        answer = tuple(record for record in said if not self._consent.may_be_forgotten(record))
         return Exchange(place, question, answer, people)
 
 

@@ -419,7 +419,7 @@ class CatchUp:
                 self._dormant.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
                 await self._inbox.take(message)
-            elif not self._inbox.is_over(message.id) and (found := self._backlog.exchange(there, message, known)):
+            elif not self._inbox.is_over(message.id) and (found := await self._backlog.exchange(there, message, known)):
                 recalled |= {part.message_id for part in found.answer}
                 answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
                 self._dormant.recall(channel_id, replace(found, answer=answer))

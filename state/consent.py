@@ -45,6 +45,10 @@ class Forgotten:
         marks = [self.at(channel, each) for channel in (None, channel_id) for each in who]
         return record.message_id <= max(*marks, *(self.at(elsewhere, None) for elsewhere in record.drew_on))
 
+    def is_before_any(self, message_id: int) -> bool:
+        """Whether anything was forgotten since, which counts for words of which nobody knows whose they are."""
+        return message_id <= max(self._marks.values(), default=-1)
+
     def covers_quote(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether it replies to a message that was forgotten since."""
         whose = (None, record.reply_to_author_id)
@@ -70,6 +74,10 @@ class Consent:
 
     def is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
         return self._forgotten.covers(channel_id, record)
+
+    def may_be_forgotten(self, record: MessageRecord) -> bool:
+        """Whether it may quote somebody who was forgotten since, if nobody knows whom it quotes."""
+        return self._forgotten.is_before_any(record.message_id)
 
     def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
         """The message without what may not be kept or shown to the model."""

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from discord_io.backlog import LIMIT, Backlog, Exchange, News, id_at
+from discord_io.channel_history import ChannelHistory
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
 from discord_io.places import Places
@@ -22,10 +23,18 @@ from playground.server import Playground
 from shards import Shards
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
+from state.message import MessageRecord
 from state.optout import OptOut
 from tests.playground.support import Bot
 
 HISTORY = r"/messages$"
+
+
+class NothingKept:
+    """A store without messages."""
+
+    async def kept(self, _channel_id: int, _message_ids: Collection[int]) -> dict[int, MessageRecord]:
+        return {}
 
 
 class Room:
@@ -57,7 +66,8 @@ class Room:
         places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
         consent = Consent(self.opted_out, self.forgotten)
         reader = MessageReader(self.bot, places, consent, name_calls=False, clock=discord.utils.utcnow)
-        return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None), Shards())
+        history = ChannelHistory(self.bot, reader, consent, NothingKept())
+        return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None), Shards(), history)
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}
@@ -77,7 +87,7 @@ class Room:
         messages = await backlog.since(news.guild_id, news.channel_id, asked.id - 1)
         assert messages
         found = next(message for message in messages if message.id == asked.id)
-        return backlog.exchange(await backlog.around(news, messages), found, known)
+        return await backlog.exchange(await backlog.around(news, messages), found, known)
 
     @property
     def readings(self) -> int:
@@ -167,7 +177,9 @@ async def test_the_parts_of_an_answer_are_found_in_their_order(room: Room) -> No
     assert room.backlog().replied_to(messages) == {question.id, other.id}
 
 
-@pytest.mark.parametrize("who", ["nobody", "who asked", "who spoke before", "who asked, opted out", "who is blocked"])
+@pytest.mark.parametrize(
+    "who", ["nobody", "who asked", "who spoke before", "somebody else", "who asked, opted out", "who is blocked"]
+)
 async def test_a_question_with_its_answer_is_given_as_it_may_be_kept(room: Room, who: str) -> None:
     ada, ben = room.pg.person("Ada"), room.pg.person("Ben")
     room.pg.post(room.channel, ben, "my dog is called Rex")
@@ -176,8 +188,9 @@ async def test_a_question_with_its_answer_is_given_as_it_may_be_kept(room: Room,
     room.say("meanwhile")
     second = await room.wire.send("a dog", nonce="2", reply_to=None)
     offer = await room.wire.send("Shall I look for more?", nonce="3", reply_to=None)
-    if who in ("who asked", "who spoke before"):
-        room.forgotten.mark(None, ada if who == "who asked" else ben, offer.message_id)
+    forgotten = {"who asked": ada, "who spoke before": ben, "somebody else": room.pg.person("Chloe")}
+    if who in forgotten:
+        room.forgotten.mark(None, forgotten[who], offer.message_id)
     elif who == "who asked, opted out":
         room.opted_out.add(ada)
     blocked = "Ada" if who == "who is blocked" else ""
@@ -187,7 +200,8 @@ async def test_a_question_with_its_answer_is_given_as_it_may_be_kept(room: Room,
         return
     assert exchange
     assert exchange.question.content == ("" if who == "who asked, opted out" else "what is it called?")
-    kept = [] if who == "who spoke before" else [first.message_id, second.message_id]
+    # Whom it quotes is not known.
+    kept = [] if who in forgotten else [first.message_id, second.message_id]
     assert [m.message_id for m in exchange.answer] == kept
     assert all(m.drew_on == exchange.people == {ada, ben} for m in exchange.answer)
     assert exchange.place.channel_id == room.channel

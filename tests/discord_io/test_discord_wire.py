@@ -10,6 +10,7 @@ import discord
 import pytest
 
 from discord_io.backlog import Backlog
+from discord_io.channel_history import ChannelHistory
 from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
@@ -24,6 +25,7 @@ from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.optout import OptOut
 from tests.discord_io.posting import CARD
+from tests.discord_io.test_backlog import NothingKept
 from tests.playground.support import Bot, point_discord_at
 from tests.support.people import said
 
@@ -111,7 +113,8 @@ async def adopted_by(process: Process, pg: Playground, question: Message, *later
     places = Places(process, GuildSettings(PlaceSettings()), clock=discord.utils.utcnow)
     consent = Consent(OptOut(), Forgotten())
     reader = MessageReader(process, places, consent, name_calls=False, clock=discord.utils.utcnow)
-    backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None), Shards())
+    history = ChannelHistory(process, reader, consent, NothingKept())
+    backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None), Shards(), history)
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
     return backlog.answer(messages, question.id, later)

@@ -470,7 +470,7 @@ def of_chloe(scene: Scene, answer: Message, whose: str) -> Message:
 
 
 @pytest.mark.parametrize("whose", ["hers", "the bot's"])
-@pytest.mark.parametrize("when", ["in the conversation", "in the next one", "after a restart"])
+@pytest.mark.parametrize("when", ["in the conversation", "in the next one", "before a restart", "after a restart"])
 async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
     stage: Scene, whose: str, when: str
 ) -> None:
@@ -485,9 +485,13 @@ async def test_a_forward_of_the_forgotten_goes_and_what_was_answered_out_of_it(
         assert SECRET in stage.told()
         if when == "in the next one":
             stage.bot.conversations.end(forward.channel_id)
+        if when == "before a restart":
+            await forgotten(stage)
     async with life(stage):
-        await forgotten(stage)
+        if when != "before a restart":
+            await forgotten(stage)
         await stage.ask("Ben", "and now?", channel="random")
+        await is_not_kept(stage)
         assert SECRET not in stage.told()
         assert "hello" in stage.told()
 

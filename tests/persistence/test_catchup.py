@@ -115,7 +115,7 @@ class FakeBacklog:
     async def around(self, _news: News, messages: Sequence[Message]) -> Sequence[Message]:
         return messages
 
-    def exchange(self, _messages: Sequence[Message], _asked: Message, _known: Collection[int]) -> None:
+    async def exchange(self, _messages: Sequence[Message], _asked: Message, _known: Collection[int]) -> None:
         return None
 
     def answer(self, _messages: Sequence[Message], _reply_to: int, later: Collection[int]) -> list[Posted]:
