@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from filelock import FileLock, SoftFileLock, Timeout
@@ -27,6 +27,8 @@ LOCK_SECONDS = 60.0  # a redeploy ends the other process within that
 HERE_SECONDS = 5.0  # for a process on this machine, which no redeploy is going to end
 LEASE = "parley:lock"
 CLUSTER = "parley:cluster:count"  # exists while any of several processes has a shard
+REQUESTS = "parley:cluster:events"  # what people asked of several processes, until that is done on all shards
+ASKED = (b"forget", b"opt_out", b"opt_in")
 LOOK_SECONDS = 1.0
 LEASE_SECONDS = 30.0  # how long it outlives a kill: less than LOCK_SECONDS, for which another process waits
 
@@ -140,10 +142,17 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
 def _refusal(client: redis.Redis, lease: Lock) -> str | None:
     """Acquires the lease. Returns why it cannot be acquired, if so."""
     # While it is held no process takes a shard, so it is not acquired before all shards are released.
-    if not client.exists(CLUSTER) and lease.acquire(blocking=False):
-        if not client.exists(CLUSTER):
-            return None
-        lease.release()
+    if not client.exists(CLUSTER):
+        asked: Any = client.xrange(REQUESTS)
+        if any(fields.get(b"what") in ASKED for _, fields in asked):
+            return (
+                "A /forget, /optout or /optin in REDIS_URL is not yet carried out in all servers: start a process with "
+                "SHARDS=auto, and stop it once its /healthz says ok."
+            )
+        if lease.acquire(blocking=False):
+            if not client.exists(CLUSTER):
+                return None
+            lease.release()
     if client.exists(CLUSTER):
         return "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
     return "REDIS_URL is in use by another process: stop that one, or give this one another database."

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import in_use
-from persistence.open_store import CHECK, MOVING, PAGE, open_stores
+from persistence.open_store import CHECK, MOVING, PAGE, find_seal, open_stores
 from storage.store import Key, Store
 
 
@@ -33,24 +35,33 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
         with closing(folder()) as here, closing(redis()) as there:
             source, target = (there, here) if is_back else (here, there)
             from_name, to_name = reversed(names) if is_back else names
+            if source.channels(MOVING):
+                sys.stderr.write(f"{from_name} has only a part of the data, as copying into it was interrupted.\n")
+                return 2
             if target.channels(MOVING):  # it was interrupted, and no bot has started since
                 _clear(target)
             if set(target.kinds()) - {CHECK}:
                 sys.stderr.write(f"{to_name} is not empty: use an empty one.\n")
                 return 2
+            target.write({Key(MOVING, 0): b"true"})
             count = _copy(source, target)
+            seals = [find_seal(state_dir, url, keys) for url in (None, redis_url)]
+            from_seal, to_seal = reversed(seals) if is_back else seals
+            with suppress(OSError, sqlite3.Error):  # if this fails, it fails again in use, and is logged then
+                # It stays in STATE_DIR, but is read with the key of the place where everything else is.
+                DecisionFile(state_dir / FILE_NAME, to_seal.opening(from_seal)).bring_up()
+            target.write({Key(MOVING, 0): None})
+            target.sync()
     sys.stdout.write(f"Copied {count:,} rows from {from_name} to {to_name}; what is in {from_name} stays there.\n")
     return 0
 
 
 def _copy(source: Store, target: Store) -> int:
+    """Copies all rows. Returns how many."""
     count = 0
-    target.write({Key(MOVING, 0): b"true"})
     for rows in _all(source):
         target.write({key: value for key, value in rows.items() if value is not None})
         count += sum(value is not None for value in rows.values())
-    target.write({Key(MOVING, 0): None})
-    target.sync()
     return count
 
 

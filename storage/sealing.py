@@ -161,6 +161,12 @@ class Seal:
         *noted, _ = marker.split()
         return noted if any(hmac.compare_digest(marker, _marker(key, noted)) for key in self._found) else []
 
+    def opening(self, other: Seal) -> Seal:
+        """A seal with the same keys that also opens what another one sealed. Raises as seal() does."""
+        self._keys(make=True)
+        other._keys(make=True)
+        return Seal([*self._found, *other._found], self._place)
+
     def put_back(self) -> None:
         """Stores the key that the bot made again if it is gone; if another process stored one first, that one seals.
 

@@ -25,6 +25,7 @@ from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry
 from persistence import cluster_privacy
 from persistence.cluster_privacy import ClusterPrivacy
+from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores, find_seal
 from shards import Shards
 from state.message import Appended
@@ -162,6 +163,24 @@ async def test_what_was_asked_while_nobody_had_a_shard_is_done_by_whoever_takes_
     assert one.heard(1) == ["hello", "later"]  # there it had been done
     monkeypatch.undo()
     assert await one.requests.settle()
+
+
+async def test_no_process_goes_on_alone_before_that_is_done(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+    one, other = await start(0, 1), await start(2, 3)
+    await other.said(2, now("a secret"))
+    await other.die()
+    assert not await one.requests.opt_out(ANNA, now("").message_id)
+    await one.die()
+    with pytest.raises(InUseError, match="/optout"), in_use(tmp_path / "alone", one.url, 0.0):
+        pytest.fail("it would tell its model the secret")
+    third = await start(0, 1, 2, 3)
+    assert await third.stored(2) == []
+    await third.die()
+    with in_use(tmp_path / "alone", one.url, 0.0):
+        pass
 
 
 async def test_whoever_died_with_something_else_stored_is_set_right(start: Start, client: Cluster) -> None:

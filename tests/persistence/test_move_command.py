@@ -11,12 +11,15 @@ import redis
 from cryptography.fernet import Fernet
 
 from cluster.leases import COUNT
+from followup.decision_file import FILE_NAME, DecisionFile
+from followup.learning import Entry
 from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
-from persistence.open_store import CHECK, PAGE, check_stores, open_stores
+from persistence.open_store import CHECK, DATABASE, PAGE, check_stores, find_seal, open_stores
 from storage.redis_store import RedisStore
 from storage.sealing import SEALED
 from storage.store import Key, Store, StoreError, WrongKeyError
+from tests.followup.test_decision_log import entry
 from tests.storage.conftest import KEY
 from tests.storage.test_sealing import sealed_before
 from tests.support.redis_server import redis_server
@@ -72,6 +75,7 @@ def test_one_that_was_interrupted_is_begun_anew_and_no_bot_starts_on_what_is_the
                 move_command([], old, url, None)
         with pytest.raises(ValueError, match="was interrupted: run it again"):
             check_stores(new, url, None)
+        assert move_command(["--back"], new, url, None) == 2  # those who opted out may be in the other part
         with closing(open_stores(old, None, None)()) as store:
             store.write({Key("alive", 0): None})
         assert move_command([], old, url, None) == 0
@@ -90,6 +94,24 @@ def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all
         assert move_command([], tmp_path, url, f"{second},{first}") == 0
         with closing(open_stores(tmp_path, url, second)()) as store:
             assert rows(store) == ROWS
+
+
+@pytest.mark.parametrize("keys", [None, KEY])
+def test_the_decision_log_is_read_with_the_key_of_the_place_where_all_else_is(tmp_path: Path, keys: str | None) -> None:
+    kept = [entry(1)]
+
+    def read(url: str | None) -> list[Entry]:
+        check_stores(tmp_path, url, keys)
+        return DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, url, keys)).read()
+
+    check_stores(tmp_path, None, None)
+    DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)).write(kept)
+    with redis_server() as url:
+        assert move_command([], tmp_path, url, keys) == 0
+        assert read(url) == kept
+        (tmp_path / DATABASE).unlink()
+        assert move_command(["--back"], tmp_path, url, keys) == 0
+    assert read(None) == kept
 
 
 def test_what_a_version_before_had_sealed_is_copied_as_it_is_sealed_now(
