@@ -128,6 +128,10 @@ class Parley(RunningBot):
     async def on_raw_thread_update(self, payload: discord.RawThreadUpdateEvent) -> None:
         self.parts.reader.counted(payload)
 
+    async def on_thread_update(self, before: discord.Thread, after: discord.Thread) -> None:
+        if before.name != after.name:
+            await self.parts.changes.retitled(after.guild.id, after.id)
+
     async def on_thread_remove(self, thread: discord.Thread) -> None:
         thread.me = None  # discord.py leaves it as it was
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import orjson
 from pydantic import AwareDatetime, BeforeValidator, TypeAdapter
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessagesTypeAdapter, TextContent, UserPromptPart
 
-from llm_history import History, fits, readable
+from llm_history import History, fits, readable, told
 from state.agent_state import AgentState, read_agent_state
 from state.declines import Declines
+from state.message import MessageRecord
 
 UNKNOWN = 0  # stands for an author who is not known
 NO_DECLINES = Declines()
@@ -37,6 +38,20 @@ def _known_states(states: Any) -> Any:
     if not isinstance(states, dict):
         return {}
     return {name: state for name, state in states.items() if fits(read_agent_state, state)}
+
+
+def lines_in(history: History) -> dict[int, str]:
+    """What the model was told of each message's text, by the message's id."""
+    prompts = (part.content for message in history for part in message.parts if isinstance(part, UserPromptPart))
+    items = (item for content in prompts if not isinstance(content, str) for item in content)
+    texts = (item for item in items if isinstance(item, TextContent) and item.metadata)
+    return {text.metadata["message_id"]: text.content for text in texts if "file" not in text.metadata}
+
+
+def line_of(message: MessageRecord) -> str:
+    """What the model would be told of a message's text."""
+    (line,) = (item.content for item in told(message) if isinstance(item, TextContent))
+    return line
 
 
 class Unwelcome(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -86,8 +87,26 @@ class Backlog:
         return self._consent.unquoted(message.channel.id, self._reader.record(message))
 
     def edited(self, message: discord.Message) -> MessageRecord | None:
-        """A message as it may be kept, if its author has edited it."""
-        return self._consent.readable(message.channel.id, self._reader.record(message)) if message.edited_at else None
+        """A message as it may be kept, if its author has edited it, or it opens a post, whose title may be another."""
+        is_changed = message.edited_at or message.id == message.channel.id
+        return self._consent.readable(message.channel.id, self._reader.record(message)) if is_changed else None
+
+    def is_post(self, channel_id: int) -> bool:
+        channel = self._client.get_channel(channel_id)
+        return isinstance(channel, discord.Thread) and isinstance(channel.parent, discord.ForumChannel)
+
+    async def opening(self, thread_id: int) -> MessageRecord | None:
+        """The message that opens a post, as it may be kept; None: it is no post, or cannot be read."""
+        thread: Any = self._client.get_channel(thread_id)
+        if not self.is_post(thread_id):
+            return None
+        try:
+            message = copy(thread.starter_message or await thread.fetch_message(thread_id))
+        except FAILURES as error:
+            log.info("history_failed", channel=thread_id, detail=str(error))
+            return None
+        message.channel = thread  # the cached message may have the thread as it was
+        return self.edited(message)
 
     def requote(self, message_ids: Collection[int]) -> None:
         """Has replies in discord.py's cache quote these messages as they are now, or not at all if they are deleted:

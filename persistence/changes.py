@@ -13,6 +13,7 @@ from offers.offer_channels import OfferChannels
 from persistence.holders import Forget, Holders
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
+from stored_conversation import line_of, lines_in
 from turns.pending_turns import PendingTurns
 
 log = structlog.get_logger()
@@ -47,6 +48,11 @@ class Changes:
         for place_id in self._places_of(channel_id):
             self._holders.revised(place_id, guild_id, message, is_by_author=is_by_author)
 
+    async def retitled(self, guild_id: int, thread_id: int) -> None:
+        """Applies a post's new title, which is kept in the message that opens it."""
+        if self._snapshots.has(thread_id) and (opening := await self._backlog.opening(thread_id)):
+            self.revised(thread_id, guild_id, opening, is_by_author=False)
+
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies the deletion of messages."""
         self._backlog.requote(message_ids)
@@ -64,9 +70,14 @@ class Changes:
         """
         conversation = self._conversations.get(channel_id)
         held = {m.message_id: m for m in await self._snapshots.newest(channel_id, 2 * LIMIT)}
-        if conversation:  # with the history read before its start, but not what was said in another channel
-            before = max(channel_id, (conversation.came_from or (0, 0))[1])
-            held |= {m.message_id: m for m in conversation.messages if m.message_id > before}
+        lines: dict[int, str] = {}
+        if conversation:  # but not what was said in another channel
+            first = max(channel_id, (conversation.came_from or (0, 0))[1]) + 1
+            first -= self._backlog.is_post(channel_id)  # which contains the message that opens it
+            held |= {m.message_id: m for m in conversation.messages if m.message_id >= first}
+            # Of what was read from before its start, only the model's history is kept.
+            start = id_at(conversation.started_at)
+            lines = {i: line for i, line in lines_in(conversation.llm_history).items() if first <= i < start}
         unfinished = {q.message.message_id for q in self._pending.of(channel_id).questions}
         try:
             messages = await self._backlog.newest(guild_id, channel_id)
@@ -79,14 +90,20 @@ class Changes:
         there = {message.id: message for message in messages}
         since = messages[0].id if len(messages) == LIMIT else 0
         seen = {i: m for i, m in held.items() if i >= since and i not in unfinished and not (m.is_label or m.is_form)}
-        if deleted := seen.keys() - there.keys():
+        lines = {i: line for i, line in lines.items() if i >= since and i not in held}
+        if deleted := (seen.keys() | lines.keys()) - there.keys():
             self.deleted(channel_id, deleted)
         listening = self._offers.get(channel_id)
         # Restoring an open offer checks its message itself.
         offered = {listening.offer.subject_id} if listening and listening.offer else set()
-        for message_id in (seen.keys() & there.keys()) - offered:
-            new = None if seen[message_id].is_bot else self._backlog.edited(there[message_id])
-            if new and new.own_words != seen[message_id].own_words:
+        for message_id in (seen.keys() | lines.keys()) & there.keys() - offered:
+            if (new := self._backlog.edited(there[message_id])) is None or new.is_bot:
+                continue
+            if old := seen.get(message_id):
+                is_changed = old.own_words != new.own_words or (message_id == channel_id and old.text != new.text)
+            else:
+                is_changed = lines[message_id] != line_of(new)
+            if is_changed:
                 self.revised(channel_id, guild_id, new, is_by_author=True)
         return messages
 

@@ -111,6 +111,24 @@ async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Sc
         assert not on_disk(scene.folder, "Xanadu")
 
 
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+async def test_what_was_read_from_before_the_conversation_is_told_as_it_stands_now(scene: Scene, how: str) -> None:
+    async with life(scene):
+        told = scene.say("Ada", TELLS)
+        await scene.ask("Ben", REST)
+        assert "Xanadu" in scene.told()
+    if how == "deleted":
+        scene.pg.delete(told)
+    else:
+        scene.pg.edit(told, "my bicycle")
+    async with life(scene):
+        await scene.ask("Ben", REST)
+        assert "Xanadu" not in scene.told()
+        assert ("my bicycle" in scene.told()) == (how == "edited")
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Xanadu")
+
+
 @pytest.mark.parametrize("what", ["thread", "its channel", "channel"])
 async def test_a_place_that_was_deleted_meanwhile_is_forgotten(scene: Scene, what: str) -> None:
     thread = open_thread(scene)

@@ -68,6 +68,28 @@ async def test_the_title_of_a_post_is_told_and_kept_no_longer_than_what_opens_it
     assert not on_disk(stage.folder, TITLE)
 
 
+@pytest.mark.parametrize("when", ["in the conversation", "while the bot is away"])
+async def test_a_title_that_was_changed_is_neither_told_nor_kept(stage: Scene, when: str) -> None:
+    forum(stage)
+    assert stage.clock
+    async with life(stage):
+        opening = post(stage)
+        stage.clock.advance(1)
+        await stage.ask("Ben", "what should she do?", channel=TITLE)
+        assert f"{TITLE}\n    {WORDS}" in stage.told()
+        if when == "in the conversation":
+            stage.pg.change_thread(opening.channel_id, name="smoke")
+            await stage.ask("Ben", "and now?", channel="smoke")
+            assert TITLE not in stage.told()
+    if when != "in the conversation":
+        stage.pg.change_thread(opening.channel_id, name="smoke")
+    async with life(stage):
+        await stage.ask("Ben", "and then?", channel="smoke")
+        assert TITLE not in stage.told()
+        assert f"smoke\n    {WORDS}" in stage.told()
+    assert not on_disk(stage.folder, TITLE)
+
+
 @pytest.mark.parametrize("way", ["offers are on in the forum", "its tag is listed"])
 async def test_a_post_that_nobody_answers_is_offered_an_answer_to(stage: Scene, way: str) -> None:
     """It need not read like a question, and nobody need have spoken before."""
