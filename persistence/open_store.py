@@ -119,11 +119,19 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
     """Prepares what is stored for this start. Raises as the function from open_stores() does, and ValueError where
-    `bot.py move` did not finish."""
+    `bot.py move` did not finish, or was left out."""
     store = open_stores(state_dir, redis_url, keys)()
     if store.channels(MOVING):
         store.close()
         raise ValueError("`bot.py move` to this place was interrupted: run it again, then start the bot")
+    if redis_url is not None and not set(store.kinds()) - {CHECK}:
+        with closing(SQLiteStore(state_dir / DATABASE)) as left:
+            if set(left.kinds()) - {CHECK}:
+                store.close()
+                raise ValueError(
+                    "STATE_DIR has data, as of people who opted out, and REDIS_URL has none: run `bot.py move`, or "
+                    f"delete {DATABASE} there to begin anew"
+                )
     seal = find_seal(state_dir, redis_url, keys)
     # If this fails, it fails again in use, and is logged then.
     with suppress(OSError, sqlite3.Error):

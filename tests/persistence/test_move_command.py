@@ -53,6 +53,17 @@ def test_all_rows_go_to_redis_and_back_and_only_where_nothing_is(
         assert rows(store) == ROWS
 
 
+def test_no_bot_starts_in_an_empty_redis_beside_data_that_was_not_moved(tmp_path: Path) -> None:
+    """Else nobody who opted out would be left alone."""
+    with closing(open_stores(tmp_path, None, None)()) as store:
+        store.write(ROWS)
+    with redis_server() as url:
+        with pytest.raises(ValueError, match="STATE_DIR has data"):
+            check_stores(tmp_path, url, None)
+        assert move_command([], tmp_path, url, None) == 0
+        check_stores(tmp_path, url, None)
+
+
 def test_one_that_was_interrupted_is_begun_anew_and_no_bot_starts_on_what_is_there_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
