@@ -71,9 +71,9 @@ class Changes:
         conversation = self._conversations.get(channel_id)
         held = {m.message_id: m for m in await self._snapshots.newest(channel_id, 2 * LIMIT)}
         lines: dict[int, str] = {}
+        first = channel_id + (not self._backlog.is_post(channel_id))  # a post contains the message that opens it
         if conversation:  # but not what was said in another channel
-            first = max(channel_id, (conversation.came_from or (0, 0))[1]) + 1
-            first -= self._backlog.is_post(channel_id)  # which contains the message that opens it
+            first = max(first, (conversation.came_from or (0, 0))[1] + 1)
             held |= {m.message_id: m for m in conversation.messages if m.message_id >= first}
             # Of what was read from before its start, only the model's history is kept.
             start = id_at(conversation.started_at)
@@ -91,7 +91,8 @@ class Changes:
         since = messages[0].id if len(messages) == LIMIT else 0
         seen = {i: m for i, m in held.items() if i >= since and i not in unfinished and not (m.is_label or m.is_form)}
         lines = {i: line for i, line in lines.items() if i >= since and i not in held}
-        if deleted := (seen.keys() | lines.keys()) - there.keys():
+        quoted = {m.reply_to_id or 0 for m in seen.values() if m.is_persons and m.reply_to_text} - unfinished
+        if deleted := {*seen, *lines, *(i for i in quoted if i >= max(since, first))} - there.keys():
             self.deleted(channel_id, deleted)
         listening = self._offers.get(channel_id)
         # Restoring an open offer checks its message itself.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from discord_io.channel_history import HISTORY_MESSAGES
 from persistence import catchup
 from persistence.transcript import MESSAGE
 from playground.model import Message
@@ -125,6 +126,21 @@ async def test_what_was_read_from_before_the_conversation_is_told_as_it_stands_n
         await scene.ask("Ben", REST)
         assert "Xanadu" not in scene.told()
         assert ("my bicycle" in scene.told()) == (how == "edited")
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Xanadu")
+
+
+async def test_a_reply_does_not_quote_what_was_deleted_meanwhile(scene: Scene) -> None:
+    told = scene.say("Ada", TELLS)
+    for _ in range(HISTORY_MESSAGES):
+        scene.say("Ada", "hm")
+    async with life(scene):
+        await scene.ask("Ben", REST, reply_to=told.id)
+        assert "Xanadu" in scene.told()
+    scene.pg.delete(told)
+    async with life(scene):
+        await scene.ask("Ben", REST)
+        assert "Xanadu" not in scene.told()
         await scene.bot.snapshots.settled()
         assert not on_disk(scene.folder, "Xanadu")
 
