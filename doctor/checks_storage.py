@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from doctor.findings import Finding, fault, of_sentence, ok, skipped, warning
-from persistence.lock import InUseError, in_use
+from persistence.lock import InUseError, UndoneError, in_use
 from persistence.open_store import find_seal, opens
 from storage.store import StoreError, WrongKeyError
 
@@ -95,6 +95,9 @@ def check_instance(state_dir: Path, redis_url: str | None, *, runs_here: bool = 
     try:
         with in_use(state_dir, redis_url, 0.0):
             return ok("instance", "No other process uses what is stored.")
+    except UndoneError as error:
+        what, _, remedy = str(error).partition(": ")
+        return fault("instance", f"{what}.", f"{remedy[0].upper()}{remedy[1:]}")
     except InUseError as error:
         if runs_here:
             return ok("instance", "The bot that listens on PORT uses what is stored.")

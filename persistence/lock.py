@@ -37,6 +37,10 @@ class InUseError(Exception):
     """Another process uses what is stored. Its text is one sentence for the owner."""
 
 
+class UndoneError(InUseError):
+    """What people asked of several processes is not done on all shards."""
+
+
 @contextmanager
 def in_use(state_dir: Path, redis_url: str | None = None, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Locks what is stored for this process; released when the process ends, however that happens.
@@ -122,9 +126,9 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
         is_told = False
         while why := _refusal(client, lease):
             if time.monotonic() >= deadline:
-                raise InUseError(why)
+                raise why
             if not is_told:
-                log.warning("waiting_for_other_process", why=why, seconds=seconds)
+                log.warning("waiting_for_other_process", why=str(why), seconds=seconds)
             is_told = True
             time.sleep(min(LOOK_SECONDS, seconds))
     except RedisError as error:
@@ -139,13 +143,13 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
         client.close()
 
 
-def _refusal(client: redis.Redis, lease: Lock) -> str | None:
+def _refusal(client: redis.Redis, lease: Lock) -> InUseError | None:
     """Acquires the lease. Returns why it cannot be acquired, if so."""
     # While it is held no process takes a shard, so it is not acquired before all shards are released.
     if not client.exists(CLUSTER):
         asked: Any = client.xrange(REQUESTS)
         if any(fields.get(b"what") in ASKED for _, fields in asked):
-            return (
+            return UndoneError(
                 "A /forget, /optout or /optin in REDIS_URL is not yet carried out in all servers: start a process with "
                 "SHARDS=auto, and stop it once its /healthz says ok."
             )
@@ -154,5 +158,7 @@ def _refusal(client: redis.Redis, lease: Lock) -> str | None:
                 return None
             lease.release()
     if client.exists(CLUSTER):
-        return "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
-    return "REDIS_URL is in use by another process: stop that one, or give this one another database."
+        return InUseError(
+            "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
+        )
+    return InUseError("REDIS_URL is in use by another process: stop that one, or give this one another database.")

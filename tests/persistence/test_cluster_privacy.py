@@ -21,6 +21,8 @@ from config import Settings
 from conversation import MessageRecord
 from decider import FollowupRules
 from discord_io.backlog import id_at
+from doctor.checks_storage import check_instance
+from doctor.findings import State
 from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry
 from persistence import cluster_privacy
@@ -176,6 +178,7 @@ async def test_no_process_goes_on_alone_before_that_is_done(
     await one.die()
     with pytest.raises(InUseError, match="/optout"), in_use(tmp_path / "alone", one.url, 0.0):
         pytest.fail("it would tell its model the secret")
+    assert check_instance(tmp_path / "alone", one.url).state is State.FAULT
     third = await start(0, 1, 2, 3)
     assert await third.stored(2) == []
     await third.die()
