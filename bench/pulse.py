@@ -74,12 +74,6 @@ async def idle(folder: Path) -> tuple[float, float]:
     return median(costs[half:]), median(costs[:half])
 
 
-def _set_aside() -> None:
-    """Keeps what there is, the loopback Discord too, from the garbage collector: its walks fall on some rounds only."""
-    gc.collect()
-    gc.freeze()
-
-
 def _cost(pulse: Callable[[], object]) -> float:
     before = thread_time()
     pulse()
@@ -123,13 +117,13 @@ class Crowd:
         pg = self._scene.pg
         self._clock.advance(seconds)
         pg.requests.clear()
-        _set_aside()
+        # The collector leaves alone what there is, the loopback Discord too: its walks fall on some rounds only.
+        gc.collect()
+        gc.freeze()
         cost = _cost(self._pulse)
         await self._settling.wait()
-        return Due(cost, len(pg.requests), sum(len(self._said(channel_id)) for channel_id in self._channels))
-
-    def _said(self, channel_id: int) -> list[int]:
-        return [m.id for m in self._scene.pg.messages(channel_id) if m.author.id == self._scene.pg.bot_id]
+        standing = sum(m.author.id == pg.bot_id for channel_id in self._channels for m in pg.messages(channel_id))
+        return Due(cost, len(pg.requests), standing)
 
 
 async def due(folder: Path) -> tuple[list[Due], list[Due]]:

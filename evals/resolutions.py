@@ -101,13 +101,9 @@ def predict(rows: Iterable[Row]) -> dict[str, Prediction]:
     return {row.id: row.predict() for row in rows}
 
 
-def _task(name: str) -> str:
-    return name.partition("_")[0]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m evals.resolutions", description=__doc__)
-    parser.add_argument("task", type=_task, choices=list(TASKS))
+    parser.add_argument("task", type=lambda name: name.partition("_")[0], choices=list(TASKS))
     parser.add_argument("rows", type=Path, help="one JSON object a line")
     arguments = parser.parse_args()
     try:

@@ -33,7 +33,9 @@ def main() -> int:
     result = day.count()
     for what, findings in zip(WHAT, result, strict=True):
         print(f"{what}: {len(findings)}")
-    unanswered, doubled = asyncio.run(spend_busy_hour(_made(folder / "busy"), seed=arguments.seed))
+    busy = folder / "busy"
+    busy.mkdir()
+    unanswered, doubled = asyncio.run(spend_busy_hour(busy, seed=arguments.seed))
     print(f"on a busy server, not answered: {len(unanswered)}, answered twice: {len(doubled)}", flush=True)
     if not any([*result, unanswered, doubled]):
         shutil.rmtree(folder)
@@ -41,11 +43,6 @@ def main() -> int:
     (folder / "report.txt").write_text("\n".join(day.report(result)), encoding="utf-8")
     print(f"What happened stands in {folder}/report.txt.")
     return 1
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 if __name__ == "__main__":

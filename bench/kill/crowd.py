@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from playground.errors import ApiError
@@ -69,7 +70,7 @@ class Crowd:
             self._ask_in_quick_succession: 8,
             self._talk: 14,
             self._reply: 8,
-            self._trip: 12,
+            partial(self._ask, texts=TRIP): 12,
             self._answer_card: 16,
             self._edit: 6,
             self._delete: 2,
@@ -99,12 +100,15 @@ class Crowd:
     def _somebody(self) -> int:
         return self._random.choice(self._people)
 
-    def _ask(self, channel_id: int) -> None:
-        self._say(channel_id, self._somebody(), f"<@{self._pg.bot_id}> {self._random.choice(QUESTIONS)}")
+    def _ask(self, channel_id: int, texts: Sequence[str] = QUESTIONS) -> None:
+        self._say(channel_id, self._somebody(), f"<@{self._pg.bot_id}> {self._random.choice(texts)}")
 
     def _follow_up(self, channel_id: int) -> None:
         """Mostly by whoever was answered last."""
-        answered = self._answered_last(channel_id) if self._random.random() < 0.7 else None
+        answered = None
+        if self._random.random() < 0.7:
+            own = (m for m in reversed(self._pg.messages(channel_id)) if m.author.bot and m.reference)
+            answered = self._asked_by(next(own, None))
         self._say(channel_id, answered or self._somebody(), self._random.choice(FOLLOW_UPS))
 
     def _ask_in_quick_succession(self, channel_id: int) -> None:
@@ -119,9 +123,6 @@ class Crowd:
         if standing := self._pg.messages(channel_id)[-6:]:
             to = self._random.choice(standing)
             self._say(channel_id, self._somebody(), self._random.choice(QUESTIONS), reply_to=to.id)
-
-    def _trip(self, channel_id: int) -> None:
-        self._say(channel_id, self._somebody(), f"<@{self._pg.bot_id}> {self._random.choice(TRIP)}")
 
     def _answer_card(self, channel_id: int) -> None:
         cards = [message for message in self._pg.messages(channel_id)[-30:] if message.components]
@@ -158,10 +159,6 @@ class Crowd:
         latest = [said for said in self.said[-12:] if said.message.channel_id == channel_id]
         standing = [s for s in latest if s.message.id not in self.deleted and not s.message.stickers]
         return self._random.choice(standing) if standing else None
-
-    def _answered_last(self, channel_id: int) -> int | None:
-        own = (m for m in reversed(self._pg.messages(channel_id)) if m.author.bot and m.reference)
-        return self._asked_by(next(own, None))
 
     def _asked_by(self, message: Message | None) -> int | None:
         """Whom a message of the bot's answers; by way of a click, whoever had clicked."""

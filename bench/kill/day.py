@@ -18,7 +18,6 @@ from bench.kill.marked_model import MarkedModel
 from bench.kill.moments import Moments
 from bench.kill.recorded_messages import recorded
 from playground.limits import Limits
-from playground.model import Message
 from playground.server import Playground
 from tests.support.process import Program, program
 from tests.support.stub_model import StubModel
@@ -156,7 +155,8 @@ class Day:
         followed = {line["message"] for line in decided if line["decision"] == "respond"}
         heard = {(line["channel"], line["message"]) for line in decided if line["message"] not in self.crowd.deleted}
         deleted = {said.mark for said in self.crowd.said if said.message.id in self.crowd.deleted}
-        return Evidence([*self._words(followed), *self._clicks()], self._said(), heard, recorded, deleted)
+        said = {id_: [m for m in self._pg.messages(id_) if m.author.bot] for id_ in map(self._pg.channel, CHANNELS)}
+        return Evidence([*self._words(followed), *self._clicks()], said, heard, recorded, deleted)
 
     def _words(self, followed: Collection[int]) -> list[Asked]:
         """followed: the ids of the messages of which the log says that they are answered."""
@@ -183,10 +183,6 @@ class Day:
             )
             for clicked in self.crowd.clicked
         ]
-
-    def _said(self) -> dict[int, list[Message]]:
-        channels = map(self._pg.channel, CHANNELS)
-        return {channel: [m for m in self._pg.messages(channel) if m.author.bot] for channel in channels}
 
 
 async def spend_day(

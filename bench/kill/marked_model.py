@@ -51,8 +51,11 @@ class MarkedModel:
             self._is_heard()
             await asyncio.sleep(pause)
 
-        is_slow = self._random.random() < SLOW_SHARE
-        return Reply(text, chunk=chunk, pace=pace, before=self._wait() if is_slow else None)
+        before = None
+        if self._random.random() < SLOW_SHARE:
+            before = asyncio.Event()
+            asyncio.get_running_loop().call_later(self._random.uniform(0, self._slowest), before.set)
+        return Reply(text, chunk=chunk, pace=pace, before=before)
 
     def listen(self, event: Event) -> None:
         """What the playground tells those who listen."""
@@ -63,12 +66,6 @@ class MarkedModel:
     def _answers(self, number: int, mark: int) -> bool:
         """Whether an answer is to the question with this mark, and was not merely told of it as said meanwhile."""
         return self._reply_to.get(number, 0) >= self._asked_by(mark)
-
-    def _wait(self) -> asyncio.Event:
-        over = asyncio.Event()
-        seconds = self._random.uniform(0, self._slowest)
-        asyncio.get_running_loop().call_later(seconds, over.set)
-        return over
 
 
 def asked_in(prompt: Sequence[str], answers: Callable[[int, int], bool]) -> list[int]:

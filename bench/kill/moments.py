@@ -31,8 +31,8 @@ class Moments:
         self._changed_at = time.monotonic()
         self._strike: Callable[[], None] | None = None
         self._ways: dict[str, tuple[int, Callable[[Program], Awaitable[object]]]] = {
-            STARTING: (2, self._starting),
-            "while it connects": (2, self._connecting),
+            STARTING: (2, lambda _life: self._pause(1.3)),
+            "while it connects": (2, lambda _life: self._pause(0.15)),
             "while it reads what it missed": (1, self._reading),
             "after somebody posted": (2, partial(self._after, "MESSAGE_CREATE of theirs", 1.5)),
             "after somebody clicked": (1, partial(self._after, "INTERACTION_CREATE of theirs", 0.1)),
@@ -83,12 +83,6 @@ class Moments:
 
     async def _pause(self, most: float) -> None:
         await asyncio.sleep(self._random.uniform(0, most))
-
-    async def _starting(self, _life: Program) -> None:
-        await self._pause(1.3)
-
-    async def _connecting(self, _life: Program) -> None:
-        await self._pause(0.15)
 
     async def _reading(self, _life: Program) -> None:
         await self._pg.wait_for(

@@ -97,25 +97,23 @@ async def started(bot: Bot, pg: Playground, model_url: str, folder: Path) -> Asy
 
 def memory(pid: int) -> float:
     """Megabytes of memory of a process and its children."""
-    sizes = [int(_field(each, "status", "VmRSS:")) for each in _family(pid)]
-    return sum(sizes) / 1024
+    kilobytes = 0
+    for each in _family(pid):
+        lines = Path(f"/proc/{each}/status").read_text(encoding="utf-8").splitlines()
+        kilobytes += next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+    return kilobytes / 1024
 
 
 def cpu(pid: int) -> float:
     """Seconds of CPU that a process has used, and its children, those that have ended too."""
-    return sum(sum(map(int, _stat(each)[11:15])) for each in _family(pid)) / TICKS_PER_SECOND
+    ticks = 0
+    for each in _family(pid):
+        stat = Path(f"/proc/{each}/stat").read_text(encoding="utf-8")
+        behind_name = stat.rpartition(")")[2].split()  # the program's name may have spaces, and parentheses too
+        ticks += sum(map(int, behind_name[11:15]))
+    return ticks / TICKS_PER_SECOND
 
 
 def _family(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return [pid, *(member for child in children for member in _family(int(child)))]
-
-
-def _field(pid: int, file: str, name: str) -> str:
-    lines = Path(f"/proc/{pid}/{file}").read_text(encoding="utf-8").splitlines()
-    return next((line.split()[1] for line in lines if line.startswith(name)), "0")
-
-
-def _stat(pid: int) -> list[str]:
-    """What stands behind the name of the program in its stat."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()

@@ -50,20 +50,18 @@ class MinimalBot(discord.Client):
     async def on_message(self, message: discord.Message) -> None:
         if message.author.bot or self.user is None or self.user not in message.mentions:
             return
-        question = message.content.replace(self.user.mention, "").strip()
-        async with self._locks[message.channel.id], message.channel.typing():
+        question = f"{message.author.display_name}: {message.content.replace(self.user.mention, '').strip()}"
+        channel_id = message.channel.id
+        async with self._locks[channel_id], message.channel.typing():
             try:
-                answer = await self._answer(message.channel.id, f"{message.author.display_name}: {question}")
+                result = await self._agent.run(question, message_history=self._histories[channel_id])
+                self._histories[channel_id] = result.all_messages()[-MAX_MESSAGES:]
+                answer = result.output
             except Exception:
                 logging.getLogger(__name__).exception("No answer")
                 answer = APOLOGY
         for number, part in enumerate(split(answer)):
             await (message.reply(part) if number == 0 else message.channel.send(part))
-
-    async def _answer(self, channel_id: int, question: str) -> str:
-        result = await self._agent.run(question, message_history=self._histories[channel_id])
-        self._histories[channel_id] = result.all_messages()[-MAX_MESSAGES:]
-        return result.output
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import platform
 import random
@@ -15,7 +16,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -142,7 +143,8 @@ class Run:
             return
         begun, seconds = now(), 60 * told.minutes
         one = cycle(self.bots)
-        acts = [(at, partial(self._kill, peer, one)) for at in _times(told.kill_every, seconds)]
+        kills = range(1, math.ceil(seconds / told.kill_every))
+        acts = [(told.kill_every * number, partial(self._kill, peer, one)) for number in kills]
         numbers = cycle((signal.SIGKILL, signal.SIGTERM))
         for number, by in zip(range(told.redis_restarts), numbers, strict=False):
             # Between two kills, not with one.
@@ -192,10 +194,6 @@ class Run:
                 while (await peer.tell("unanswered", logs=self._logs))["count"]:
                     await asyncio.sleep(PAUSE_SECONDS)
         await asyncio.sleep(PAUSE_SECONDS)
-
-
-def _times(every: float, seconds: float) -> Sequence[float]:
-    return [every * number for number in range(1, int(seconds / every) + 1) if every * number < seconds]
 
 
 def _report(run: Run, counted: dict[str, Any], seconds: float) -> bool:

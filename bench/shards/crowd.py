@@ -87,7 +87,11 @@ class Crowd:
             return
         self._said[message.channel_id][message.id] = message
         asked = message.points_at
-        if asked is None or asked in self.answered or not any(kind == "b" for kind, *_ in _tokens(message)):
+        if (
+            asked is None
+            or asked in self.answered
+            or not any(kind == "b" for kind, *_ in TOKEN.findall(message.content))
+        ):
             return
         self.answered.add(asked)
         if asked in self._asked:
@@ -117,7 +121,3 @@ class Crowd:
 
 
 _POSTED = ("MESSAGE_CREATE", "MESSAGE_UPDATE")
-
-
-def _tokens(message: Message) -> list[tuple[str, str, str]]:
-    return TOKEN.findall(message.content)

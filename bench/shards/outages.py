@@ -46,16 +46,13 @@ class Outages:
     def _listen(self, event: Event) -> None:
         if event.name == "BOT":
             self._compare(self._pg.connected_shards)
-        elif self._waiting and event.name in SERVED and self._is_bots(event) and event.channel:
+        elif self._waiting and event.name in SERVED and event.channel:
+            author = event.message.author.id if event.message else event.user_id
             shard = self._pg.shard_of(event.channel.guild_id)
-            if shard in self._waiting:
+            if author == self._pg.bot_id and shard in self._waiting:
                 self._waiting.discard(shard)
                 since, noted = self._open.pop(shard)
                 noted.append(perf_counter() - since)
-
-    def _is_bots(self, event: Event) -> bool:
-        author = event.message.author.id if event.message else event.user_id
-        return author == self._pg.bot_id
 
     def _compare(self, connected: list[int]) -> None:
         before, self._connected = self._connected, connected

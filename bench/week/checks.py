@@ -5,8 +5,9 @@ The rules are those of docs/offers.md; nothing here asks the bot, or uses its co
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -69,16 +70,14 @@ def check(records: Iterable[Record]) -> list[Check]:
         "offers that notified anybody": loud,
         "accepted offers without exactly one answer": not_answered_once,
     }
-    return [
+    checks = [
         Check("most offers of a channel in 24 hours", str(most), str(PER_DAY), many),
         Check("most open offers of a channel at once", str(open_at_once), "1", double),
-        *(_of(what, find, records) for what, find in none.items()),
     ]
-
-
-def _of(what: str, find: Callable[[Record], Iterator[str]], records: Sequence[Record]) -> Check:
-    findings = [finding for record in records for finding in find(record)]
-    return Check(what, str(len(findings)), "0", findings)
+    for what, find in none.items():
+        findings = [finding for record in records for finding in find(record)]
+        checks.append(Check(what, str(len(findings)), "0", findings))
+    return checks
 
 
 # How many
@@ -91,11 +90,9 @@ def most_in_a_day(record: Record) -> int:
 
 
 def most_open(record: Record) -> int:
-    return max((sum(_is_open(other, offer.at) for other in record.offers) for offer in record.offers), default=0)
-
-
-def _is_open(offer: Shown, at: float) -> bool:
-    return offer.at <= at and (offer.over_at is None or offer.over_at > at)
+    times = [offer.at for offer in record.offers]
+    spans = [(offer.at, math.inf if offer.over_at is None else offer.over_at) for offer in record.offers]
+    return max((sum(begun <= at < over for begun, over in spans) for at in times), default=0)
 
 
 # How they ended

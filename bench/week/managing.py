@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from bench.week.place import HOUR, MINUTE, Place, Steps
 from bench.week.record import Answer, Kind, Shown
@@ -29,13 +30,13 @@ class Managing:
         self._days = days
         self._start = start
         self._reactions: dict[Callable[[Shown, int], Steps], int] = {
-            self._click_yes: 22,
-            self._click_yes_twice: 4,
-            self._type_yes: 14,
-            self._click_no: 10,
-            self._type_no: 8,
-            self._click_not_here: 2,
-            self._type_not_here: 1,
+            self._yes: 22,
+            self._yes_twice: 4,
+            partial(self._yes, typed=YES): 14,
+            self._no: 10,
+            partial(self._no, typed=NO): 8,
+            self._not_here: 2,
+            partial(self._not_here, typed=NOT_HERE): 1,
             self._ignore: 30,
             self._others_click: 4,
         }
@@ -74,66 +75,40 @@ class Managing:
         [reaction] = self._random.choices(list(self._reactions), list(self._reactions.values()))
         self._start(reaction(offer, user_id))
 
-    # What they do about it. Whoever comes too late does nothing.
+    # What they do about it. Whoever comes too late does nothing. typed: the words that are typed in place of a click.
 
-    def _click_yes(self, offer: Shown, user_id: int) -> Steps:
+    def _yes(self, offer: Shown, user_id: int, typed: Sequence[str] = ()) -> Steps:
         yield self._later()
         if offer.over_at is None:
+            said = self._respond(offer, user_id, "Yes", typed)
+            self._answer(offer, Answer.YES, leads_to=offer.about or said)
+            if offer.about is None:  # the note that the trip planner asks for
+                yield 30.0
+                self._place.say(user_id, IMPRESSION)
+
+    def _yes_twice(self, offer: Shown, user_id: int) -> Steps:
+        yield self._later()
+        if offer.over_at is None:
+            self._press(offer, user_id, "Yes")
             self._press(offer, user_id, "Yes")
             self._answer(offer, Answer.YES, leads_to=offer.about or offer.message.id)
-        yield from self._tell(offer, user_id)
 
-    def _click_yes_twice(self, offer: Shown, user_id: int) -> Steps:
+    def _no(self, offer: Shown, user_id: int, typed: Sequence[str] = ()) -> Steps:
         yield self._later()
         if offer.over_at is None:
-            self._press(offer, user_id, "Yes")
-            self._press(offer, user_id, "Yes")
-            self._answer(offer, Answer.YES, leads_to=offer.about or offer.message.id)
-
-    def _type_yes(self, offer: Shown, user_id: int) -> Steps:
-        yield self._later()
-        if offer.over_at is None:
-            said = self._place.say(user_id, self._place.one(YES))
-            self._answer(offer, Answer.YES, leads_to=offer.about or said.id)
-        yield from self._tell(offer, user_id)
-
-    def _tell(self, offer: Shown, user_id: int) -> Steps:
-        """The note that the trip planner asks for."""
-        if offer.answer is Answer.YES and offer.about is None:
-            yield 30.0
-            self._place.say(user_id, IMPRESSION)
-
-    def _click_no(self, offer: Shown, user_id: int) -> Steps:
-        yield self._later()
-        if offer.over_at is None:
-            self._press(offer, user_id, "Not now")
+            self._respond(offer, user_id, "Not now", typed)
             self._answer(offer, Answer.NO)
 
-    def _type_no(self, offer: Shown, user_id: int) -> Steps:
-        yield self._later()
-        if offer.over_at is None:
-            self._place.say(user_id, self._place.one(NO))
-            self._answer(offer, Answer.NO)
-
-    def _click_not_here(self, offer: Shown, user_id: int) -> Steps:
-        yield self._later()
-        if offer.over_at is None:
-            self._press(offer, user_id, "Not in this")
-            yield from self._not_here(offer)
-
-    def _type_not_here(self, offer: Shown, user_id: int) -> Steps:
-        yield self._later()
-        if offer.over_at is None:
-            self._place.say(user_id, self._place.one(NOT_HERE))
-            yield from self._not_here(offer)
-
-    def _not_here(self, offer: Shown) -> Steps:
+    def _not_here(self, offer: Shown, user_id: int, typed: Sequence[str] = ()) -> Steps:
         """Some managers see that otherwise, later."""
-        self._answer(offer, Answer.NOT_HERE)
-        self._record.switched.append((self._place.clock(), False))
-        if self._random.random() < BACK_ON_SHARE:
-            yield self._random.uniform(2, 20) * HOUR
-            self._switch(on=True)
+        yield self._later()
+        if offer.over_at is None:
+            self._respond(offer, user_id, "Not in this", typed)
+            self._answer(offer, Answer.NOT_HERE)
+            self._record.switched.append((self._place.clock(), False))
+            if self._random.random() < BACK_ON_SHARE:
+                yield self._random.uniform(2, 20) * HOUR
+                self._switch(on=True)
 
     def _ignore(self, _offer: Shown, _user_id: int) -> Steps:
         yield MINUTE
@@ -147,6 +122,13 @@ class Managing:
 
     def _later(self) -> float:
         return self._random.uniform(SOONEST, LATEST)
+
+    def _respond(self, offer: Shown, user_id: int, label: str, typed: Sequence[str]) -> int:
+        """Types one of these words, or clicks the button. Returns the message that it is about."""
+        if typed:
+            return self._place.say(user_id, self._place.one(typed)).id
+        self._press(offer, user_id, label)
+        return offer.message.id
 
     def _press(self, offer: Shown, user_id: int, label: str) -> None:
         custom_id, values = next(found[1:] for found in choices(offer.message) if found[0].startswith(label))

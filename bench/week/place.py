@@ -6,8 +6,6 @@ from collections.abc import Callable, Generator, Sequence
 from random import Random
 from typing import TypeVar
 
-import orjson
-
 from bench.week import words
 from bench.week.record import Asked, Record, Shown
 from playground.model import Message
@@ -18,7 +16,6 @@ Steps = Generator[float, None, None]
 """What somebody does, step by step: each gives the seconds until the next."""
 
 MINUTE, HOUR = 60.0, 3_600.0
-PUBLIC_THREAD = 11  # Discord: the type of such a channel
 T = TypeVar("T")
 
 
@@ -50,14 +47,11 @@ class Place:
     def life(self) -> Steps:
         """Scene after scene, more of them by day."""
         while True:
-            yield 2 * MINUTE + self.random.expovariate(1 / self._pause())
+            hour = self.clock() % (24 * HOUR) / HOUR
+            pause = 40 * MINUTE if 8 <= hour < 22 else 90 * MINUTE if hour >= 6 else 4 * HOUR
+            yield 2 * MINUTE + self.random.expovariate(1 / pause)
             [scene] = self.random.choices(list(self._scenes), list(self._scenes.values()))
             yield from scene()
-
-    def _pause(self) -> float:
-        """Seconds between two scenes, in the mean."""
-        hour = self.clock() % (24 * HOUR) / HOUR
-        return 40 * MINUTE if 8 <= hour < 22 else 90 * MINUTE if hour >= 6 else 4 * HOUR
 
     # Scenes
 
@@ -80,8 +74,16 @@ class Place:
         asker, helper = self.random.sample(self._people, 2)
         asked = self._ask(asker, "answered")
         yield self.one((self.random.uniform(8, 85), self.random.uniform(95, 400)))
-        ways = (self._by_reply, self._in_words, self._in_thread, self._by_bot, self._by_asker)
-        self.one(ways)(asked, helper)
+        here, to = self.record.channel_id, asked.message
+        ways: tuple[Callable[[], object], ...] = (
+            lambda: self.say(helper, self.one(words.ANSWERS), reply_to=to.id),
+            lambda: self.say(helper, self.one(words.ANSWERS)),
+            lambda: self._pg.open_thread(here, helper, "answers", message=to),
+            lambda: self._pg.post(here, helper, self.one(words.ANSWERS), reply_to=to.id, bot=True),  # another bot
+            lambda: self.say(asker, self.one(words.SETTLED)),
+        )
+        self.one(ways)()
+        asked.answered_at = self.clock()
         yield MINUTE
 
     def _asked_again(self) -> Steps:
@@ -102,7 +104,8 @@ class Place:
         asked = self._ask(author, "error pasted", self.one(words.ERRORS).format(self._topic()))
         if self.random.random() < 0.4:
             yield self.random.uniform(10, 300)
-            self._by_reply(asked, helper)
+            self.say(helper, self.one(words.ANSWERS), reply_to=asked.message.id)
+            asked.answered_at = self.clock()
         yield self.random.uniform(3, 15) * MINUTE
 
     def _fast(self) -> Steps:
@@ -156,46 +159,8 @@ class Place:
         before = asked.message.content
         self._pg.edit(asked.message, f"[SOLVED] {before}" if is_solved else before.replace("the", "our"))
         if is_solved:
-            self._is_answered(asked)
+            asked.answered_at = self.clock()
         yield self.random.uniform(2, 10) * MINUTE
-
-    # How a question is answered
-
-    def _by_reply(self, asked: Asked, helper: int) -> None:
-        self.say(helper, self.one(words.ANSWERS), reply_to=asked.message.id)
-        self._is_answered(asked)
-
-    def _in_words(self, asked: Asked, helper: int) -> None:
-        self.say(helper, self.one(words.ANSWERS))
-        self._is_answered(asked)
-
-    def _by_asker(self, asked: Asked, _helper: int) -> None:
-        self.say(asked.message.author.id, self.one(words.SETTLED))
-        self._is_answered(asked)
-
-    def _by_bot(self, asked: Asked, helper: int) -> None:
-        """By another bot."""
-        self._pg.post(self.record.channel_id, helper, self.one(words.ANSWERS), reply_to=asked.message.id, bot=True)
-        self._is_answered(asked)
-
-    def _in_thread(self, asked: Asked, helper: int) -> None:
-        """The playground has no threads; of one that is begun at a message, Discord sends this."""
-        thread = {
-            "id": str(asked.message.id), "guild_id": str(self._pg.guild_id), "parent_id": str(self.record.channel_id),
-            "type": PUBLIC_THREAD, "name": "answers", "owner_id": str(helper), "newly_created": True,
-            "message_count": 0, "member_count": 1, "rate_limit_per_user": 0,
-            "thread_metadata": {
-                "archived": False, "auto_archive_duration": 1_440, "locked": False,
-                "archive_timestamp": "2026-03-02T00:00:00+00:00",
-            },
-        }  # fmt: skip
-        self.record.acts.add(self.clock())
-        for session in self._pg.sessions:
-            session.push("THREAD_CREATE", orjson.dumps(thread))
-        self._is_answered(asked)
-
-    def _is_answered(self, asked: Asked) -> None:
-        asked.answered_at = self.clock()
 
     # What they do
 

@@ -86,15 +86,12 @@ class Week:
         while (at := min(self._plan[0][0], self._pulse_at)) < self._end:
             self._clock.now = datetime.fromtimestamp(at, UTC)
             if at == self._pulse_at:
-                self._pulse()
+                self.pulses += 1
+                self._pulse_at += PULSE_SECONDS
+                self._scene.bot.proactive_offers.pulse()
             else:
                 self._begin(heapq.heappop(self._plan)[2])
             await self._settling.wait()
-
-    def _pulse(self) -> None:
-        self.pulses += 1
-        self._pulse_at += PULSE_SECONDS
-        self._scene.bot.proactive_offers.pulse()
 
 
 @asynccontextmanager
