@@ -21,7 +21,7 @@ from playground.world import World
 _MESSAGE = "/channels/{channel}/messages/{message}"
 _REACTIONS = _MESSAGE + "/reactions"
 _WEBHOOK = "/webhooks/{application}/{token}"
-_HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # entries of a page by default, and at most
+_HISTORY, _REACTORS = 50, 25  # entries of a page by default
 _MAX_GUILDS = 200  # in the list of the bot's guilds
 _SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
 _DAY_MS = 86_400_000
@@ -66,7 +66,7 @@ class Endpoints:
 
     @_answers("GET", "/users/@me/guilds")
     def guilds(self, call: Call) -> list[Wire]:
-        after, limit = _number(call.query, "after", 0), _limit(call.query, _MAX_GUILDS, _MAX_GUILDS)
+        after, limit = call.number("after", 0), call.limit(_MAX_GUILDS, _MAX_GUILDS)
         own = sorted(one.id for one in self.world.guilds.values() if one.bot_is_member and one.id > after)
         return [wire.partial_guild_object(self.world, self.world.guilds[one]) for one in own[:limit]]
 
@@ -134,7 +134,7 @@ class Endpoints:
         channel = self.posting.visible(call.id("channel"))
         if not self.world.may(channel, self.world.bot.id, "read_message_history"):
             return []
-        ids = _page(channel, call.query)
+        ids = _page(channel, call)
         return [self._shown(channel.messages[one]) for one in (reversed(ids) if self.newest_first else ids)]
 
     @_answers("POST", "/channels/{channel}/messages", "sends")
@@ -169,7 +169,7 @@ class Endpoints:
     def reactors(self, call: Call) -> list[Wire]:
         self.posting.visible(call.id("channel"), "read_message_history")
         message = self.world.message(call.id("channel"), call.id("message"))
-        limit, after = _limit(call.query, _REACTORS), _number(call.query, "after", 0)
+        limit, after = call.limit(_REACTORS), call.number("after", 0)
         ids = [user_id for one in message.reactions if one.emoji == call.match["emoji"] for user_id in one.users]
         shown = sorted(user_id for user_id in ids if user_id > after)[:limit]
         return [wire.user_object(self.world.user(user_id)) for user_id in shown]
@@ -232,29 +232,15 @@ class Endpoints:
         self.interactions.delete(self._interaction(call), call.match["message"])
 
 
-def _page(channel: Channel, query: dict[str, str]) -> list[int]:
+def _page(channel: Channel, call: Call) -> list[int]:
     """The message ids that around, before, after and limit select, oldest first. ApiError 50035 for malformed ones."""
-    limit = _limit(query, _HISTORY)
+    limit = call.limit(_HISTORY)
     ids: list[int] = list(channel.messages)
-    if "around" in query:
-        start = max(0, bisect_left(ids, _number(query, "around", 0)) - limit // 2)
+    if "around" in call.query:
+        start = max(0, bisect_left(ids, call.number("around", 0)) - limit // 2)
         return ids[start : start + limit]
-    if "after" in query:
-        start = bisect_right(ids, _number(query, "after", 0))
+    if "after" in call.query:
+        start = bisect_right(ids, call.number("after", 0))
         return ids[start : start + limit]
-    end = bisect_left(ids, _number(query, "before", 0)) if "before" in query else len(ids)
+    end = bisect_left(ids, call.number("before", 0)) if "before" in call.query else len(ids)
     return ids[max(0, end - limit) : end]
-
-
-def _limit(query: dict[str, str], default: int, most: int = _MAX_PAGE) -> int:
-    limit = _number(query, "limit", default)
-    if not 1 <= limit <= most:
-        raise invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {most}.")
-    return limit
-
-
-def _number(query: dict[str, Any], name: str, default: int) -> int:
-    value = snowflake(query.get(name, default))
-    if value is None:
-        raise invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not int.")
-    return value

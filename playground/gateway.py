@@ -10,7 +10,7 @@ import math
 import secrets
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from playground import wire
+from playground.changes import Changes
 from playground.model import Clock, Event, Guild, Wire
 from playground.world import World
 
@@ -171,7 +172,7 @@ class Gateway:
         max_concurrency: int | None,
         replay: int,
         clock: Clock,
-        changed: Callable[[], None],
+        changes: Changes,
     ) -> None:
         self.url = ""
         self.shards = shards
@@ -187,7 +188,7 @@ class Gateway:
         self._identified_at: dict[int, float] = {}  # by bucket
         self._message_content = message_content
         self._clock = clock
-        self._changed = changed
+        self._changes = changes
 
     @property
     def connected(self) -> bool:
@@ -256,7 +257,12 @@ class Gateway:
         return socket
 
     def _receive(self, connection: Connection, kind: WSMsgType, data: str | bytes) -> None:
-        payload = _decode(kind, data)
+        if kind not in (WSMsgType.TEXT, WSMsgType.BINARY) or len(data) > _MAX_PAYLOAD:
+            raise ClosingError(4002)
+        try:
+            payload = _mapping(orjson.loads(data))
+        except orjson.JSONDecodeError:
+            raise ClosingError(4002) from None
         operation, body = payload.get("op"), payload.get("d")
         if operation == 1:
             asyncio.get_running_loop().call_later(_ACK_SECONDS, connection.send, _frame(11, None))
@@ -273,7 +279,12 @@ class Gateway:
         if connection.session is not None:
             raise ClosingError(4005)
         self._check_token(body)
-        intents, shard = self._checked_intents(body.get("intents")), _checked_shard(body.get("shard", [0, 1]))
+        intents = body.get("intents")
+        if not isinstance(intents, int) or not 0 <= intents <= _KNOWN_INTENTS:
+            raise ClosingError(4013)
+        if intents & _PRIVILEGED_OFF or (intents & _MESSAGE_CONTENT and not self._message_content):
+            raise ClosingError(4014)
+        shard = _checked_shard(body.get("shard", [0, 1]))
         guilds = self._guilds_on(shard)
         if self._is_too_early(shard[0]):
             connection.send(_frame(9, False))
@@ -311,13 +322,6 @@ class Gateway:
     def _check_token(self, body: Wire) -> None:
         if body.get("token") not in (self._token, f"Bot {self._token}"):
             raise ClosingError(4004)
-
-    def _checked_intents(self, intents: Any) -> int:
-        if not isinstance(intents, int) or not 0 <= intents <= _KNOWN_INTENTS:
-            raise ClosingError(4013)
-        if intents & _PRIVILEGED_OFF or (intents & _MESSAGE_CONTENT and not self._message_content):
-            raise ClosingError(4014)
-        return intents
 
     def _ready(self, session: Session, guilds: Iterable[Guild]) -> Wire:
         application = wire.application_object(self._world, message_content=self._message_content)
@@ -363,7 +367,7 @@ class Gateway:
 
     def _connection_changed(self) -> None:
         self._world.emit(Event(name="BOT"))
-        self._changed()
+        self._changes.notify()
 
     # On request
 
@@ -402,15 +406,6 @@ def _shard_of(count: int, guild_id: int | None) -> int:
 
 def _frame(operation: int, data: Any) -> bytes:
     return orjson.dumps({"op": operation, "d": data, "s": None, "t": None})
-
-
-def _decode(kind: WSMsgType, data: str | bytes) -> Wire:
-    if kind not in (WSMsgType.TEXT, WSMsgType.BINARY) or len(data) > _MAX_PAYLOAD:
-        raise ClosingError(4002)
-    try:
-        return _mapping(orjson.loads(data))
-    except orjson.JSONDecodeError:
-        raise ClosingError(4002) from None
 
 
 def _mapping(value: Any) -> Wire:

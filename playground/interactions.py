@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playground import body, choices, commands, errors, forms, interaction_wire, options, wire
 from playground.body import EPHEMERAL, Body
+from playground.changes import Changes
 from playground.ephemerals import Ephemerals
 from playground.errors import ApiError, invalid_form
 from playground.model import Clock, Event, File, Message, Wire, snowflake
@@ -59,11 +60,11 @@ class Interaction:
 class Interactions:
     """The last 1,000 interactions. Those without a response in time fail, by the event loop's clock."""
 
-    def __init__(self, world: World, posting: Posting, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, world: World, posting: Posting, clock: Clock, changes: Changes) -> None:
         self._world = world
         self._posting = posting
         self._clock = clock
-        self._changed = changed
+        self._changes = changes
         self._by_token: OrderedDict[str, Interaction] = OrderedDict()
         self._ephemerals = Ephemerals(world)
 
@@ -195,12 +196,17 @@ class Interactions:
             raise errors.unknown_interaction()
         self._take_answer(made, kind, payload, files)
         made.callback = kind
-        self._changed()
+        self._changes.notify()
         return made
 
     def _take_answer(self, made: Interaction, kind: Any, payload: Wire, files: tuple[File, ...]) -> None:
-        if made.type == _AUTOCOMPLETE or kind == _SUGGEST:
-            self._suggest(made, kind, payload)
+        if (made.type == _AUTOCOMPLETE) is not (kind == _SUGGEST):
+            raise invalid_form("type", "BASE_TYPE_CHOICES", "Choices are what an autocomplete is answered with.")
+        if kind == _SUGGEST:
+            made.suggested = options.checked_choices(options.focused(made.data["options"]), payload.get("choices"))
+            data: Wire = {"interaction_id": str(made.id), "choices": made.suggested}
+            channel = self._world.channel(made.channel_id)
+            self._world.emit(Event(name="SUGGESTIONS", channel=channel, user_id=made.user_id, data=data))
         elif kind == _REPLY:
             made.original_id = self._post(made, body.parse(payload, files)).id
         elif kind == _DEFER:
@@ -217,14 +223,6 @@ class Interactions:
             made.original_id, made.messages[source.id] = source.id, source  # it counts as the response
         else:
             raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 8, 9}.")
-
-    def _suggest(self, made: Interaction, kind: Any, payload: Wire) -> None:
-        if made.type != _AUTOCOMPLETE or kind != _SUGGEST:
-            raise invalid_form("type", "BASE_TYPE_CHOICES", "Choices are what an autocomplete is answered with.")
-        made.suggested = options.checked_choices(options.focused(made.data["options"]), payload.get("choices"))
-        data = {"interaction_id": str(made.id), "choices": made.suggested}
-        channel = self._world.channel(made.channel_id)
-        self._world.emit(Event(name="SUGGESTIONS", channel=channel, user_id=made.user_id, data=data))
 
     def _as_it_stands(self, message: Message, user_id: int) -> Message:
         """The current version of a message. ApiError 10008: it was deleted."""
@@ -279,7 +277,7 @@ class Interactions:
 
     def _keep(self, made: Interaction, message: Message) -> Message:
         made.messages[message.id] = message
-        self._changed()
+        self._changes.notify()
         return message
 
     def message(self, made: Interaction, name: str) -> Message:
@@ -310,7 +308,7 @@ class Interactions:
             self._ephemerals.delete(message)
         else:
             self._world.delete(message)
-        self._changed()
+        self._changes.notify()
 
     def callback_object(self, made: Interaction) -> Wire:
         """The response body that `with_response` asks for."""

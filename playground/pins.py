@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from playground import errors, wire
-from playground.errors import invalid_form
-from playground.model import REPLY, Message, Wire, snowflake
+from playground.model import REPLY, Message, Wire
 from playground.posting import Posting
 from playground.rest import Call, Route
 from playground.world import World
@@ -36,9 +35,7 @@ class Pins:
         return channel.pinned if self.world.may(channel, self.world.bot.id, "read_message_history") else []
 
     def _page(self, call: Call) -> Wire:
-        limit = snowflake(call.query.get("limit", _PAGE))
-        if limit is None or not 1 <= limit <= _PAGE:
-            raise invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {_PAGE}.")
+        limit = call.limit(_PAGE, _PAGE)
         items = [{"pinned_at": wire.pinned_at(one), "message": self.shown(one)} for one in self._pinned(call)]
         before = call.query.get("before")
         older = [item for item in items if before is None or str(item["pinned_at"]) < before]

@@ -202,12 +202,12 @@ class Posting:
         files = tuple(files)
         if len(files) > MOST_FILES:
             raise errors.too_many_files(MOST_FILES)
-        return tuple(self._attachment(channel_id, file) for file in files)
-
-    def _attachment(self, channel_id: int, file: File) -> Wire:
-        file_id = self._world.keep_file(file)
-        url = f"{self.files_url}/{channel_id}/{file_id}/{quote(file.filename, safe='')}"
-        return attachment_object(file_id, url, file)
+        attachments = []
+        for file in files:
+            file_id = self._world.keep_file(file)
+            url = f"{self.files_url}/{channel_id}/{file_id}/{quote(file.filename, safe='')}"
+            attachments.append(attachment_object(file_id, url, file))
+        return tuple(attachments)
 
 
 def _pictured(embeds: Sequence[Wire], uploads: Sequence[Wire]) -> tuple[tuple[Wire, ...], tuple[Wire, ...]]:

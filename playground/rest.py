@@ -14,6 +14,7 @@ import orjson
 from aiohttp import web
 
 from playground import body, errors
+from playground.changes import Changes
 from playground.errors import ApiError
 from playground.faults import Fault, Faults
 from playground.limits import Limiter, Standing, retry_body
@@ -48,6 +49,20 @@ class Call:
             raise errors.invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not snowflake.")
         return value
 
+    def number(self, name: str, default: int) -> int:
+        """A number in the query. ApiError 50035 for anything else."""
+        value = snowflake(self.query.get(name, default))
+        if value is None:
+            raise errors.invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not int.")
+        return value
+
+    def limit(self, default: int, most: int = 100) -> int:
+        """How many results are asked for. ApiError 50035 for none, or more than `most`."""
+        limit = self.number("limit", default)
+        if not 1 <= limit <= most:
+            raise errors.invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {most}.")
+        return limit
+
 
 Endpoint = Callable[[Call], Any]
 
@@ -76,14 +91,12 @@ class Answer:
 class Rest:
     """Serves the routes, and records the requests."""
 
-    def __init__(
-        self, token: str, limiter: Limiter, faults: Faults, changed: Callable[[], None], wall: Clock = time.time
-    ) -> None:
+    def __init__(self, token: str, limiter: Limiter, faults: Faults, changes: Changes, wall: Clock = time.time) -> None:
         self.requests: deque[Sent] = deque(maxlen=_MAX_RECORDED)
         self._token = token
         self._limiter = limiter
         self._faults = faults
-        self._changed = changed
+        self._changes = changes
         self._wall = wall
 
     def app(self, routes: Sequence[Route]) -> web.Application:
@@ -118,7 +131,7 @@ class Rest:
     def _respond(self, request: web.Request, answer: Answer, json: Any) -> web.Response:
         status = 204 if answer.status == 200 and answer.content is None else answer.status
         self.requests.append(Sent(request.method, _path(request), 0 if answer.cut else status, json))
-        self._changed()
+        self._changes.notify()
         headers = {"Date": formatdate(self._wall(), usegmt=True), **answer.headers}
         if status == 204:
             return web.Response(status=204, headers=headers)
@@ -137,7 +150,7 @@ class Rest:
             return _refusal(error)
         fault = self._faults.take(request.method, _path(request))
         if fault is not None:
-            self._changed()  # a test may wait for it
+            self._changes.notify()  # a test may wait for it
         if fault is not None and not fault.after_effect and (failed := await _fail(fault)):
             return failed
         answer = self._take_effect(route, request, call)

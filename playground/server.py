@@ -68,8 +68,7 @@ class Playground(People):
         world = World(channels, people, bot_name=bot_name, history=history, now=wall)
         posting = Posting(world, Nonces(clock))
         self._changes = Changes()
-        changed = self._changes.notify
-        super().__init__(world, posting, Commands(world), Interactions(world, posting, clock, changed))
+        super().__init__(world, posting, Commands(world), Interactions(world, posting, clock, self._changes))
         self.host, self.port, self.token = host, port, token
         self.faults = Faults()
         self._gateway = Gateway(
@@ -80,16 +79,16 @@ class Playground(People):
             max_concurrency=max_concurrency,
             replay=replay,
             clock=clock,
-            changed=changed,
+            changes=self._changes,
         )
         self._stage = Stage(self, self._changes)
         self._page = Page(self, self._gateway, self._stage, decisions)
-        self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed, wall)
+        self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, self._changes, wall)
         self._endpoints = Endpoints(
             world, posting, self.commands, self.interactions, self._gateway, message_content, newest_first
         )
         self._runner: web.AppRunner | None = None
-        for listener in (self._gateway.dispatch, self._page.publish, lambda _: changed()):
+        for listener in (self._gateway.dispatch, self._page.publish, lambda _: self.notify()):
             world.listen(listener)
 
     # Life

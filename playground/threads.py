@@ -16,7 +16,6 @@ from playground.model import (
     THREADS_ONLY,
     Channel,
     Wire,
-    snowflake,
 )
 from playground.posting import Posting
 from playground.rest import Call, Route
@@ -235,15 +234,16 @@ class ThreadEndpoints:
         found = [one for one in self._archived_in(channel) if one.type in kinds]
         found.sort(key=lambda one: self.world.thread(one).archived_at, reverse=True)
         if "before" in call.query:
-            before = _time(call.query["before"])
+            try:
+                before = dt.datetime.fromisoformat(call.query["before"]).timestamp()
+            except ValueError:
+                raise invalid_form("before", "DATETIME_TYPE_PARSE", "Value is not a time.") from None
             found = [one for one in found if self.world.thread(one).archived_at < before]
         return self._page(call, found)
 
     def _joined_archived(self, call: Call) -> Wire:
         channel = self.posting.visible(call.id("channel"), "read_message_history")
-        before = snowflake(call.query.get("before", 1 << 63))
-        if before is None:
-            raise invalid_form("before", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+        before = call.number("before", 1 << 63)
         found = [
             one
             for one in reversed(self._archived_in(channel))
@@ -255,9 +255,7 @@ class ThreadEndpoints:
         return [one for one in self.world.threads_of(channel) if self.world.thread(one).archived]
 
     def _page(self, call: Call, found: list[Channel]) -> Wire:
-        limit = snowflake(call.query.get("limit", 50))
-        if limit is None or not 1 <= limit <= 100:
-            raise invalid_form("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100.")
+        limit = call.limit(50)
         return wire.thread_list(self.world, found[:limit]) | {"has_more": len(found) > limit}
 
 
@@ -269,10 +267,3 @@ def _check_name(form: Form, name: Any) -> None:
 def _check_minutes(form: Form, minutes: Any) -> None:
     if minutes not in _MINUTES:
         form.wrong("auto_archive_duration", "BASE_TYPE_CHOICES", f"Value must be one of {_MINUTES}.")
-
-
-def _time(text: str) -> float:
-    try:
-        return dt.datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise invalid_form("before", "DATETIME_TYPE_PARSE", "Value is not a time.") from None
