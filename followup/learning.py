@@ -22,6 +22,11 @@ MAX_REMOVALS = 100_000
 DISCORD_EPOCH_MS = 1_420_070_400_000
 
 
+def posted_at(message_id: int) -> float:
+    """When a message was posted, by its Discord id."""
+    return ((message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
+
+
 class Outcome(StrEnum):
     """The outcome of a decision. MISSED: the bot kept silent, and was mentioned by the author within a minute.
     TAKEN_UP: somebody replied or reacted to its answer. The others: it answered, and the answer was unwelcome.
@@ -85,8 +90,7 @@ class Revision:
 
     @property
     def at(self) -> float:
-        """When it was posted, by its Discord id."""
-        return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
+        return posted_at(self.message_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from activity import Ending, TurnEnded
 from decision import JUDGE_TIER, Decision, LoggedDecision
-from followup.learning import DISCORD_EPOCH_MS
+from followup.learning import posted_at
 from state.message import MessageRecord
 from understanding.names import SOMEBODY
 from understanding.wording import MENTION
@@ -114,7 +114,7 @@ class _Reading:
         micros = [spent.micros for spent in turn.spent if spent.micros is not None] if turn else []
         return Row(
             message_id,
-            record.timestamp if record else _said_at(message_id),
+            record.timestamp if record else datetime.fromtimestamp(posted_at(message_id), UTC),
             self._who(author_id, record),
             record is not None and record.is_bot,
             self._text(record),
@@ -165,7 +165,3 @@ class _Reading:
         evidence, contrary = self._named(told.evidence), self._named(told.contrary) if self._shows_content else ""
         words, by = self._named(told.in_words()), TIERS.get(told.tier, "")
         return Why(words, decision.reason.value, by, told.score, evidence, contrary)
-
-
-def _said_at(message_id: int) -> datetime:
-    return datetime.fromtimestamp(((message_id >> 22) + DISCORD_EPOCH_MS) / 1_000, UTC)
