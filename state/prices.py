@@ -125,13 +125,13 @@ def load_prices(source: Path | str, _environ: Mapping[str, str]) -> tuple[tuple[
         raise PricesError(
             f"{where} is not valid TOML ({' '.join(str(error).split())[:120]}): use {WHAT_WORKS}."
         ) from None
-    return tuple((_name(model), _rates(where, model, rates)) for model, rates in tables.items())
-
-
-def _name(model: str) -> str:
-    """The model's name as calls have it: the provider is the same with each of OpenAI's protocols."""
-    provider, colon, name = model.partition(":")
-    return f"openai:{name}" if colon and provider in ("openai-chat", "openai-responses") else model
+    prices = []
+    for model, rates in tables.items():
+        provider, colon, name = model.partition(":")
+        # In calls, the provider is the same with each of OpenAI's protocols.
+        is_openai = colon and provider in ("openai-chat", "openai-responses")
+        prices.append((f"openai:{name}" if is_openai else model, _rates(where, model, rates)))
+    return tuple(prices)
 
 
 def _rates(where: str, model: str, rates: Any) -> Rates:
