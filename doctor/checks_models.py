@@ -10,7 +10,7 @@ from agents.metering import names_of
 from agents.models import DEMO, UnusableModelError, build_model
 from agents.providers import provider_of
 from agents.transcriber import build_transcriber
-from agents.trying import ModelTrialError, Trial, Trouble, try_model
+from agents.trying import ModelTrialError, Trouble, try_model
 from doctor.findings import SECONDS, Finding, fault, of_sentence, ok, warning
 from setting_values import BudgetLimit, dollars
 from state.prices import Prices
@@ -34,15 +34,12 @@ async def _check(variable: str, name: str, prices: Prices) -> Finding:
         return of_sentence(variable, error)
     except ModelTrialError as error:
         return fault(variable, *_in_words(variable, name, error))
-    return ok(variable, f"{name} answered in {trial.seconds:.1f} s{_cost(trial, prices)}.")
-
-
-def _cost(trial: Trial, prices: Prices) -> str:
-    if trial.spent is None:
-        return ", and did not say how much it used"
-    micros = prices.priced(trial.spent).micros
-    price = f"for {dollars(micros)}" if micros is not None else "at an unknown price"
-    return f" with {trial.spent.tokens} tokens, {price}"
+    used = ", and did not say how much it used"
+    if trial.spent:
+        micros = prices.priced(trial.spent).micros
+        price = f"for {dollars(micros)}" if micros is not None else "at an unknown price"
+        used = f" with {trial.spent.tokens} tokens, {price}"
+    return ok(variable, f"{name} answered in {trial.seconds:.1f} s{used}.")
 
 
 def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, str]:
