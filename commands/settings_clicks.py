@@ -98,7 +98,12 @@ class SettingsClicks:
                 form = self._drawer(interaction, click.target).form(name)
                 await took(interaction, interaction.response.send_modal(form))
         elif click.action == Action.PLACE:
-            await self._move(interaction, Level(int(data["values"][0])))
+            level = Level(int(data["values"][0]))
+            target = self.edge.target(interaction, level)
+            if refusal := self.edge.refusal(interaction, level):
+                await whisper(interaction, refusal)
+            elif target:
+                await self._show(interaction, target, CardDrawer.overview)
         else:
             page, said = await self._outcome(interaction, click, data)
             await self._show(interaction, click.target, page, said)
@@ -129,14 +134,6 @@ class SettingsClicks:
                 return _list(click.name, int(click.rest[1])), said
             case _:
                 raise LookupError(click.action)
-
-    async def _move(self, interaction: discord.Interaction, level: Level) -> None:
-        """Shows the card of another level."""
-        target = self.edge.target(interaction, level)
-        if refusal := self.edge.refusal(interaction, level):
-            await whisper(interaction, refusal)
-        elif target:
-            await self._show(interaction, target, CardDrawer.overview)
 
     async def _show(self, interaction: discord.Interaction, target: Target, page: Page, said: str = "") -> None:
         embed, view = page(self._drawer(interaction, target))

@@ -71,28 +71,24 @@ class SettingsCommands(app_commands.Group):
     async def _change(
         self, interaction: discord.Interaction, setting: str, value: str | None, where: int | None
     ) -> None:
+        """Changes a setting, and says so. value: None: inherit."""
+        is_all = value is None and setting.strip().lower() == EVERYTHING
         try:
-            said = await self._changed(interaction, setting, value, where)
+            name = EVERYTHING if is_all else find_setting(setting)
+            level = Level(where) if where else Level.CHANNEL if is_all else first_level(name)
+            target = self._edge.target(interaction, level)
+            refusal = self._edge.refusal(interaction, level)
+            if refusal or target is None:
+                said = refusal or ""
+            elif is_all:
+                said = await self._edge.reset(interaction, target)
+            else:
+                own = getattr(self._edge.own(interaction, target).settings, name)
+                read = None if value is None else read_value(name, value, own, interaction.guild)
+                said = await self._edge.change(interaction, target, name, read)
         except SettingRefusedError as error:
             said = str(error)
         await tell(interaction, said)
-
-    async def _changed(
-        self, interaction: discord.Interaction, setting: str, value: str | None, where: int | None
-    ) -> str:
-        """Changes a setting and returns a sentence about it. value: None: inherit. Raises SettingRefusedError."""
-        is_all = value is None and setting.strip().lower() == EVERYTHING
-        name = EVERYTHING if is_all else find_setting(setting)
-        level = Level(where) if where else Level.CHANNEL if is_all else first_level(name)
-        target = self._edge.target(interaction, level)
-        refusal = self._edge.refusal(interaction, level)
-        if refusal or target is None:
-            return refusal or ""
-        if is_all:
-            return await self._edge.reset(interaction, target)
-        own = getattr(self._edge.own(interaction, target).settings, name)
-        read = None if value is None else read_value(name, value, own, interaction.guild)
-        return await self._edge.change(interaction, target, name, read)
 
     @set_.autocomplete("setting")
     @or_none
