@@ -60,7 +60,8 @@ def bound(provider: Any) -> None:
     is_shortened = hasattr(kind, "_process_response_data")  # OpenAI's, Anthropic's and Groq's
     limit = partial(bound_http, max_event=MAX_EVENT_BYTES if is_shortened else MAX_BODY_BYTES, max_body=MAX_BODY_BYTES)
     if provider.name == "huggingface":
-        _bound_hugging_face(limit)
+        clients = import_module("huggingface_hub.utils._http")  # an extra
+        clients.set_async_client_factory(lambda: limit(clients.default_async_client_factory()))
     if http := provider._own_http_client:  # noqa: SLF001 - no provider makes it public
         limit(http)
         create = provider._http_client_factory  # noqa: SLF001
@@ -84,11 +85,6 @@ def bound(provider: Any) -> None:
 
         Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
         client.__class__ = Shortening
-
-
-def _bound_hugging_face(limit: Callable[[Any], Any]) -> None:
-    clients = import_module("huggingface_hub.utils._http")  # an extra
-    clients.set_async_client_factory(lambda: limit(clients.default_async_client_factory()))
 
 
 def bound_http(http: Any, max_event: int, max_body: int) -> Any:

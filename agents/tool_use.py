@@ -146,20 +146,20 @@ def is_tool_use(message: ModelMessage) -> bool:
     return all(isinstance(part, ToolCallPart | ToolReturnPart | RetryPromptPart) for part in message.parts)
 
 
-def pruned(history: Sequence[ModelMessage], keep_turns: int, keep_bytes: int = KEEP_BYTES) -> list[ModelMessage]:
+def pruned(history: Sequence[ModelMessage], keep_turns: int) -> list[ModelMessage]:
     """The history with the tool use of its newest turns only: at most so many turns, and so many bytes in all.
 
     Above either limit, the oldest is dropped down to half of it (the newest stays if possible): between two such cuts
     the beginning stays the same, as providers' prompt caches need it.
     """
     sizes = {i: len(orjson.dumps(message.metadata)) for i, message in enumerate(history) if uses_tools(message)}
-    if len(sizes) <= keep_turns and sum(sizes.values()) <= keep_bytes:
+    if len(sizes) <= keep_turns and sum(sizes.values()) <= KEEP_BYTES:
         return list(history)
-    newest = [i for i in list(sizes)[-1:] if keep_turns and sizes[i] <= keep_bytes]
+    newest = [i for i in list(sizes)[-1:] if keep_turns and sizes[i] <= KEEP_BYTES]
     kept, size = set(newest), sum(sizes[i] for i in newest)
     for position in list(sizes)[-2::-1]:
         size += sizes[position]
-        if len(kept) >= (keep_turns + 1) // 2 or size > keep_bytes // 2:
+        if len(kept) >= (keep_turns + 1) // 2 or size > KEEP_BYTES // 2:
             break
         kept.add(position)
     return [replace(m, metadata=None) if i in sizes and i not in kept else m for i, m in enumerate(history)]
