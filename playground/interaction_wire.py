@@ -28,8 +28,14 @@ def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[W
     """The people, roles and channels chosen in menus. ApiError if one is not offered there."""
     objects = choices.of_objects(given)
     for part, one in objects:
-        if part["type"] == choices.CHANNEL:
-            _check_offered(world, channel, world.channel(one), user_id, part)
+        if part["type"] != choices.CHANNEL:
+            continue
+        picked = world.channel(one)
+        types = part.get("channel_types") or [picked.type]
+        if picked.guild_id != (channel.guild_id or world.guild.id) or picked.type not in types:
+            raise errors.wrong_channel_type()
+        if not world.may(picked, user_id, "view_channel"):
+            raise errors.missing_access()
     channels = [one for part, one in objects if part["type"] == choices.CHANNEL]
     others = [(part["type"], one) for part, one in objects if part["type"] != choices.CHANNEL]
     known = _roles(world, channel)
@@ -41,14 +47,6 @@ def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[W
 def _roles(world: World, channel: Channel) -> dict[int, Role]:
     """The roles of the channel's guild; in direct messages those of the first guild."""
     return (world.guild_of(channel) or world.guild).roles
-
-
-def _check_offered(world: World, place: Channel, channel: Channel, user_id: int, menu: Wire) -> None:
-    types = menu.get("channel_types") or [channel.type]
-    if channel.guild_id != (place.guild_id or world.guild.id) or channel.type not in types:
-        raise errors.wrong_channel_type()
-    if not world.may(channel, user_id, "view_channel"):
-        raise errors.missing_access()
 
 
 def named(

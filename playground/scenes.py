@@ -153,7 +153,11 @@ class Stage:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await self._heard(place, line.awaits)
-            speaker_id = self._speaker(line)
+            if line.app:
+                apps = {one.name: one.id for one in self._world.users.values() if one.bot}
+                speaker_id = apps.get(line.speaker) or self._people.add_bot(line.speaker)
+            else:
+                speaker_id = self._people.person(line.speaker)
             self._people.typing(place.id, speaker_id)
             await asyncio.sleep(line.pause)
             try:
@@ -161,12 +165,6 @@ class Stage:
             except ApiError:  # somebody has archived, locked or deleted the place
                 break
         self._end(channel.id)
-
-    def _speaker(self, line: Line) -> int:
-        if not line.app:
-            return self._people.person(line.speaker)
-        known = {one.name: one.id for one in self._world.users.values() if one.bot}
-        return known.get(line.speaker) or self._people.add_bot(line.speaker)
 
     def _say(self, line: Line, speaker_id: int, place: Channel, channel: Channel) -> Channel:
         """Posts the line, and returns its channel or thread."""
