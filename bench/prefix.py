@@ -61,20 +61,16 @@ def _common(before: str, after: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
-async def measure(folder: Path, turns: int, tool_every: int, tool: str) -> float:
+async def measure(turns: int, tool_every: int, tool: str) -> float:
     stub = StubModel()
     await stub.start()
-    with patch.dict(os.environ, {"OPENAI_API_KEY": "sk-nobodys", "OPENAI_BASE_URL": stub.url}):
+    environment = {"OPENAI_API_KEY": "sk-nobodys", "OPENAI_BASE_URL": stub.url}
+    with patch.dict(os.environ, environment), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            async with open_stage(stub, folder) as scene, life(scene, turns_per_user_minute=1_000):
+            async with open_stage(stub, Path(folder)) as scene, life(scene, turns_per_user_minute=1_000):
                 return shared(await conversation(scene, turns, tool_every, tool))
         finally:
             await stub.stop()
-
-
-def _measured(turns: int, tool_every: int, tool: str) -> float:
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        return asyncio.run(measure(Path(folder), turns, tool_every, tool))
 
 
 def main() -> int:
@@ -83,7 +79,7 @@ def main() -> int:
     held = True
     for turns in (30, 100):
         for tool_every, named in USED.items():
-            shares = [_measured(turns, tool_every, tool) for tool in TOOLS]
+            shares = [asyncio.run(measure(turns, tool_every, tool)) for tool in TOOLS]
             is_under = min(shares) < BOUND.get((turns, tool_every), 0)
             held = held and not is_under
             print(f"| {turns} | {named} | {' | '.join(f'{share:.1%}' for share in shares)}{' **under**' * is_under} |")

@@ -96,15 +96,11 @@ class Crowd:
         self.answered.add(asked)
         if asked in self._asked:
             self.first_texts.append(perf_counter() - self._asked[asked])
-            if self._random.random() < FOLLOW_UP_SHARE:
-                self._follow_up_later(message.channel_id, asked)
-
-    def _follow_up_later(self, channel_id: int, asked: int) -> None:
-        question = self._pg.world.channel(channel_id).messages.get(asked)
-        if question is not None:
-            say = self._random.choice(FOLLOW_UPS)
-            seconds = self._random.uniform(*FOLLOW_UP_SECONDS)
-            asyncio.get_running_loop().call_later(seconds, self._say, channel_id, say, question.author.id)
+            place = message.channel_id
+            question = self._pg.world.channel(place).messages.get(asked)
+            if self._random.random() < FOLLOW_UP_SHARE and question is not None:
+                text, seconds = self._random.choice(FOLLOW_UPS), self._random.uniform(*FOLLOW_UP_SECONDS)
+                asyncio.get_running_loop().call_later(seconds, self._say, place, text, question.author.id)
 
     def evidence(self, followed: Collection[int], failed: Collection[int] = ()) -> Evidence:
         """followed, failed: the ids of the messages of which a log says that they are answered, or could not be."""

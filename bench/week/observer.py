@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from bench.week.managing import Managing
 from bench.week.record import PersonsMessage, Record, Replied, Shown
 from playground.model import Event, Message
 from tests.support.scene import choices
@@ -14,19 +15,19 @@ LINK = re.compile(r"/(\d+)\)")
 
 
 class Observer:
-    """records: by channel id. clock: seconds by the wall clock. shown: told of each new offer, with its channel."""
+    """records, managing: by channel id; the latter are told of new offers. clock: seconds by the wall clock."""
 
     def __init__(
         self,
         records: Mapping[int, Record],
         bot_id: int,
         clock: Callable[[], float],
-        shown: Callable[[Record, Shown], object],
+        managing: Mapping[int, Managing],
     ) -> None:
         self._records = records
         self._bot_id = bot_id
         self._clock = clock
-        self._shown = shown
+        self._managing = managing
         self._offers: dict[int, Shown] = {}
 
     def listen(self, event: Event) -> None:
@@ -38,9 +39,13 @@ class Observer:
             case "MESSAGE_CREATE", Message() as message if message.author.id == self._bot_id:
                 self._ours(record, message)
             case "MESSAGE_CREATE", Message() as message:
-                self._theirs(record, message)
-            case "MESSAGE_UPDATE", Message() as message:
-                self._edited(record, message)
+                record.acts.add(self._clock())
+                if not message.author.bot:
+                    record.said[message.id] = PersonsMessage(self._clock(), message.author.id)
+            case "MESSAGE_UPDATE", Message() as message if message.author.id != self._bot_id:
+                record.acts.add(self._clock())
+            case "MESSAGE_UPDATE", Message(components=()) as message if message.id in self._offers:
+                self._offers[message.id].settled_at = self._clock()
             case "MESSAGE_DELETE", None:
                 self._deleted(record, event.ids)
 
@@ -49,23 +54,11 @@ class Observer:
             about = LINK.search(message.content)
             offer = self._offers[message.id] = Shown(message, self._clock(), int(about[1]) if about else None)
             record.offers.append(offer)
-            self._shown(record, offer)
+            self._managing[record.channel_id].react(offer)
         else:
             to = message.reference.message_id if message.reference else None
             said = record.said.get(to or 0)
             record.replies.append(Replied(self._clock(), to, said.author_id if said else None))
-
-    def _theirs(self, record: Record, message: Message) -> None:
-        record.acts.add(self._clock())
-        if not message.author.bot:
-            record.said[message.id] = PersonsMessage(self._clock(), message.author.id)
-
-    def _edited(self, record: Record, message: Message) -> None:
-        offer = self._offers.get(message.id)
-        if message.author.id != self._bot_id:
-            record.acts.add(self._clock())
-        elif offer and not message.components:
-            offer.settled_at = self._clock()
 
     def _deleted(self, record: Record, message_ids: tuple[int, ...]) -> None:
         for message_id in message_ids:

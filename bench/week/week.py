@@ -14,7 +14,7 @@ from unittest.mock import patch
 from bench.week.managing import DAY, Managing
 from bench.week.observer import Observer
 from bench.week.place import Place, Steps
-from bench.week.record import Kind, Record, Shown
+from bench.week.record import Kind, Record
 from bench.week.settling import Settling
 from offers import proactive_offers
 from playground.limits import Limits
@@ -49,20 +49,13 @@ class Week:
         self._settling = Settling(scene)
         channels = scene.pg.world.channels
         self.records = {id_: Record(id_, KINDS[n % len(KINDS)]) for n, id_ in enumerate(channels)}
-        self._managing = {
-            id_: self._channel(record, Random(f"{seed}/{n}"), days)
-            for n, (id_, record) in enumerate(self.records.items())
-        }
-        observer = Observer(self.records, scene.pg.bot_id, self.now, self._shown)
-        scene.pg.world.listen(observer.listen)
-
-    def _channel(self, record: Record, random: Random, days: float) -> Managing:
-        pg = self._scene.pg
-        place = Place(pg, record, random, self.now)
-        managing = Managing(pg, place, pg.person(PEOPLE[0]), days, self._begin)
-        self._begin(place.life())
-        self._begin(managing.switches())
-        return managing
+        managing = {}
+        for number, (id_, record) in enumerate(self.records.items()):
+            place = Place(scene.pg, record, Random(f"{seed}/{number}"), self.now)
+            managing[id_] = Managing(scene.pg, place, scene.pg.person(PEOPLE[0]), days, self._begin)
+            self._begin(place.life())
+            self._begin(managing[id_].switches())
+        scene.pg.world.listen(Observer(self.records, scene.pg.bot_id, self.now, managing).listen)
 
     @property
     def errors(self) -> list[str]:
@@ -77,9 +70,6 @@ class Week:
         seconds = next(steps, None)
         if seconds is not None:
             heapq.heappush(self._plan, (self.now() + seconds, next(self._numbers), steps))
-
-    def _shown(self, record: Record, offer: Shown) -> None:
-        self._managing[record.channel_id].react(offer)
 
     async def pass_by(self) -> None:
         """All that is planned happens, and every pulse: each once the bot is done with what was before."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from bench.prefix import BOUND, TOOLS, measure
@@ -12,5 +10,5 @@ from bench.prefix import BOUND, TOOLS, measure
 @pytest.mark.parametrize(("turns", "tool_every"), BOUND)
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.slow
-async def test_a_prompt_begins_as_the_one_before(tmp_path: Path, turns: int, tool_every: int, tool: str) -> None:
-    assert await measure(tmp_path / "state", turns, tool_every, tool) >= BOUND[turns, tool_every]
+async def test_a_prompt_begins_as_the_one_before(turns: int, tool_every: int, tool: str) -> None:
+    assert await measure(turns, tool_every, tool) >= BOUND[turns, tool_every]
