@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from textwrap import fill
 
-from agents.providers import PROVIDERS, Provider
+from agents.providers import PROVIDERS
 from config import Settings, what_works
 from place_settings.fields import ABOUT
 from place_settings.fields import what_works as place_values
@@ -108,7 +108,11 @@ def _providers(prefixes: tuple[str, ...]) -> str:
     for prefix in prefixes:
         provider = PROVIDERS[prefix]
         extra = f"`{provider.extra}`" if provider.extra else ""
-        rows.append([provider.name, f"`{prefix}:{provider.example}`", _variables(provider), extra])
+        first, *others = (f"`{variable}`" for variable in provider.variables)
+        such = f" (such as {provider.address})" if provider.address else ""
+        instead = f" or `{provider.instead}`" if provider.instead else ""
+        variables = ", ".join([f"{first}{such}", *others]) + instead
+        rows.append([provider.name, f"`{prefix}:{provider.example}`", variables, extra])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
@@ -120,14 +124,6 @@ def _of_places() -> str:
         new_group, group = about.group if about.group != group else "", about.group
         rows.append([new_group, about.label, about.meaning, place_values(name), where])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _variables(provider: Provider) -> str:
-    """What must be set for it, and what may be instead."""
-    first, *others = (f"`{variable}`" for variable in provider.variables)
-    such = f" (such as {provider.address})" if provider.address else ""
-    instead = f" or `{provider.instead}`" if provider.instead else ""
-    return ", ".join([f"{first}{such}", *others]) + instead
 
 
 def _example() -> str:
