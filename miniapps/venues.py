@@ -235,9 +235,14 @@ def _words(text: str) -> list[str]:
 
 def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:
     """Reads Nominatim's places. Those with the same name, district and city get their road added, else are one."""
-    venues = [_venue_of(place) for place in places]
+    venues, roads = [], []
+    for place in places:
+        address = place.get("address", {})
+        name = place.get("name") or place["display_name"].partition(",")[0]
+        district, city = (next((address[one] for one in kinds if one in address), "") for kinds in (DISTRICTS, CITIES))
+        venues.append(Venue(*map(clean, (f"{place['osm_type']}-{place['osm_id']}", name, district, city))))
+        roads.append(str(address.get("road", "")))
     count = Counter(map(_key, venues))
-    roads = [str(place.get("address", {}).get("road", "")) for place in places]
     for index, (venue, road) in enumerate(zip(venues, roads, strict=True)):
         if road and count[_key(venue)] > 1:
             venues[index] = replace(venue, district=f"{road}, {venue.district}".removesuffix(", "))
@@ -246,13 +251,6 @@ def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:
 
 def _key(venue: Venue) -> tuple[str, str, str]:
     return venue.name, venue.district, venue.city
-
-
-def _venue_of(place: Mapping[str, Any]) -> Venue:
-    address = place.get("address", {})
-    name = place.get("name") or place["display_name"].partition(",")[0]
-    district, city = (next((address[kind] for kind in kinds if kind in address), "") for kinds in (DISTRICTS, CITIES))
-    return Venue(*map(clean, (f"{place['osm_type']}-{place['osm_id']}", name, district, city)))
 
 
 SAMPLE_VENUES = tuple(
