@@ -49,8 +49,15 @@ class KeptSizes:
 
     async def measured(self) -> Sizes:
         files, free = await asyncio.to_thread(self._files)
-        kinds = self._snapshots.counts()
-        return Sizes(files, kinds, self._snapshots.transcripts, free, self._key())
+        if self._has_own_key:
+            key = "STATE_KEY, apart from the data"
+        elif self.in_redis:
+            key = "made at the first start, in Redis beside the data"
+        elif (self.state_dir / KEY_FILE).exists():
+            key = f"{KEY_FILE}, beside the data"
+        else:
+            key = "none yet: it is made when the first data is stored"
+        return Sizes(files, self._snapshots.counts(), self._snapshots.transcripts, free, key)
 
     def _files(self) -> tuple[dict[str, tuple[str, int]], int | None]:
         found = {}
@@ -64,14 +71,6 @@ class KeptSizes:
         except OSError:
             free = None
         return found, free
-
-    def _key(self) -> str:
-        if self._has_own_key:
-            return "STATE_KEY, apart from the data"
-        if self.in_redis:
-            return "made at the first start, in Redis beside the data"
-        is_there = (self.state_dir / KEY_FILE).exists()
-        return f"{KEY_FILE}, beside the data" if is_there else "none yet: it is made when the first data is stored"
 
 
 def _size(path: Path) -> int:
