@@ -156,33 +156,15 @@ class Day:
         heard = {(line["channel"], line["message"]) for line in decided if line["message"] not in self.crowd.deleted}
         deleted = {said.mark for said in self.crowd.said if said.message.id in self.crowd.deleted}
         said = {id_: [m for m in self._pg.messages(id_) if m.author.bot] for id_ in map(self._pg.channel, CHANNELS)}
-        return Evidence([*self._words(followed), *self._clicks()], said, heard, recorded, deleted)
-
-    def _words(self, followed: Collection[int]) -> list[Asked]:
-        """followed: the ids of the messages of which the log says that they are answered."""
-        return [
-            Asked(
-                said.message.id,
-                said.message.channel_id,
-                reply_to=said.message.id,
-                is_accepted=said.to_bot or said.message.id in followed,
-                mark=said.mark,
-            )
-            for said in self.crowd.said
-            if said.message.id not in self.crowd.deleted
-        ]
-
-    def _clicks(self) -> list[Asked]:
-        """A click is accepted once its card shows that."""
-        return [
-            Asked(
-                clicked.interaction.id,
-                clicked.card.channel_id,
-                reply_to=clicked.card.id,
-                is_accepted=clicked.is_answer and clicked.interaction.callback == CARD_SHOWS_IT,
-            )
-            for clicked in self.crowd.clicked
-        ]
+        asked = []
+        for one in self.crowd.said:
+            id_, is_accepted = one.message.id, one.to_bot or one.message.id in followed
+            if id_ not in self.crowd.deleted:
+                asked.append(Asked(id_, one.message.channel_id, id_, is_accepted, one.mark))
+        for clicked in self.crowd.clicked:
+            is_accepted = clicked.is_answer and clicked.interaction.callback == CARD_SHOWS_IT
+            asked.append(Asked(clicked.interaction.id, clicked.card.channel_id, clicked.card.id, is_accepted))
+        return Evidence(asked, said, heard, recorded, deleted)
 
 
 async def spend_day(
