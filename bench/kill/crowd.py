@@ -53,7 +53,7 @@ class Clicked:
 
 
 class Crowd:
-    """All that was said and clicked, and what was deleted since (ids)."""
+    """People who talk at random. said, clicked: what they did, in order; deleted: the ids of messages deleted since."""
 
     def __init__(self, pg: Playground, random: Random) -> None:
         self.said: list[PersonsMessage] = []
@@ -81,11 +81,11 @@ class Crowd:
         return self.said[mark - 1].message.id
 
     def arrives(self) -> None:
-        """From now on they talk."""
+        """Lets the people begin to talk."""
         self._is_there.set()
 
     async def talk(self) -> None:
-        """Until cancelled; more slowly while the bot is away."""
+        """Has the people talk until cancelled, more slowly while the bot is away."""
         await self._is_there.wait()
         while True:
             self.act()
@@ -93,7 +93,7 @@ class Crowd:
             await asyncio.sleep(self._random.expovariate(1 / seconds))
 
     def act(self) -> None:
-        """Somebody does something somewhere."""
+        """Has a random person do something in a random channel."""
         [act] = self._random.choices(list(self._acts), list(self._acts.values()))
         act(self._random.choice(self._channels))
 
@@ -104,7 +104,7 @@ class Crowd:
         self._say(channel_id, self._somebody(), f"<@{self._pg.bot_id}> {self._random.choice(texts)}")
 
     def _follow_up(self, channel_id: int) -> None:
-        """Mostly by whoever was answered last."""
+        """Posts a follow-up, mostly by the person whom the bot answered last."""
         answered = None
         if self._random.random() < 0.7:
             own = (m for m in reversed(self._pg.messages(channel_id)) if m.author.bot and m.reference)
@@ -155,13 +155,13 @@ class Crowd:
         self.said.append(PersonsMessage(message, mark, self._pg.bot_id in message.mentions))
 
     def _recent(self, channel_id: int) -> PersonsMessage | None:
-        """One of the last things said there in words."""
+        """One of the last messages that people posted there, without deleted ones and stickers; None: there is none."""
         latest = [said for said in self.said[-12:] if said.message.channel_id == channel_id]
         standing = [s for s in latest if s.message.id not in self.deleted and not s.message.stickers]
         return self._random.choice(standing) if standing else None
 
     def _asked_by(self, message: Message | None) -> int | None:
-        """Whom a message of the bot's answers; by way of a click, whoever had clicked."""
+        """The id of the person whom a message of the bot answers; after a click on a card, of who clicked."""
         if message is None or (to := message.points_at) is None:
             return None
         clickers = [clicked.interaction.user_id for clicked in self.clicked if clicked.card.id == to]

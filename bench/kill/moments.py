@@ -1,4 +1,4 @@
-"""The moments at which a life can end: all that happens in the day comes by here, and some of it is waited for."""
+"""The moments at which the bot is killed. All events of the day are counted here, so that a moment can wait for one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STARTING = "while it starts"
 
 
 class Moments:
-    """Waits for one of them, by weighted lots. Each is followed by a pause of random length, up to its own most."""
+    """Waits for a random moment, for some more often than others, then for a random time of up to its own length."""
 
     def __init__(self, pg: Playground, random: Random) -> None:
         self._pg = pg
@@ -65,11 +65,11 @@ class Moments:
 
     @property
     def quiet_seconds(self) -> float:
-        """For how long nothing has happened."""
+        """Seconds since the last event."""
         return time.monotonic() - self._changed_at
 
     def heard(self, what: str) -> None:
-        """Something happens, be it outside the playground."""
+        """Counts an event, in the playground or outside it."""
         self._counts[what] += 1
         self._changed_at = time.monotonic()
         self._pg.notify()
@@ -91,7 +91,7 @@ class Moments:
         await self._pause(0.1)
 
     async def _after(self, what: str, most: float, life: Program) -> None:
-        """What happens next of this kind."""
+        """Waits for the next event of this kind."""
         if self._random.random() < READY_SHARE:
             await life.logged("ready")
         before = self._counts[what]
@@ -99,7 +99,7 @@ class Moments:
         await self._pause(most)
 
     async def _posting(self, life: Program) -> None:
-        """Discord has the message, and the answer that says so is not sent yet."""
+        """Kills the bot when Discord has its message and has not yet told it so."""
         self._strike = life.process.kill
         await life.process.wait()
 

@@ -67,7 +67,7 @@ def config_yaml(token: str, model_url: str) -> str:
 
 @asynccontextmanager
 async def started(bot: Bot, pg: Playground, model_url: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Runs it in the folder, with nothing of this process' environment; it is killed at the end. Its log is log.txt."""
+    """Runs the bot in the folder, without this process' environment, and kills it at the end. Its log is log.txt."""
     if bot.is_llmcord:
         (folder / "config.yaml").write_text(config_yaml(pg.token, model_url), encoding="utf-8")
     environment = {
@@ -105,7 +105,7 @@ def memory(pid: int) -> float:
 
 
 def cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used, and its children, those that have ended too."""
+    """Seconds of CPU that a process and its children have used, also those that have ended."""
     ticks = 0
     for each in _family(pid):
         stat = Path(f"/proc/{each}/stat").read_text(encoding="utf-8")

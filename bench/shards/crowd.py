@@ -53,7 +53,7 @@ class Crowd:
         return self._ids[mark - 1]
 
     async def talk(self, rate: float) -> None:
-        """So many messages a second, until cancelled."""
+        """Posts so many messages a second until cancelled."""
         begun, before = perf_counter(), len(self._ids)
         while True:
             for _ in range(int((perf_counter() - begun) * rate) - len(self._ids) + before):
@@ -68,7 +68,7 @@ class Crowd:
         self._asked[self._say(channel_id, question).id] = perf_counter()
 
     def ask_on(self, shard_id: int) -> None:
-        """Somewhere on this shard."""
+        """Asks the bot in a random server of this shard."""
         guilds = self._pg.guilds_on(shard_id)
         self.ask(next(iter(self._random.choice(guilds).channels)))
 

@@ -35,7 +35,7 @@ class Outages:
 
     @property
     def open(self) -> dict[int, float]:
-        """The shards that nobody serves, and for how many seconds."""
+        """The shards that no process serves, with the seconds since when."""
         return {shard: perf_counter() - since for shard, (since, _) in self._open.items()}
 
     def kill(self, *, is_still: bool = False) -> None:

@@ -17,7 +17,7 @@ BACK_ON_SHARE = 0.5
 
 
 class Managing:
-    """One channel's. start: tells that somebody begins to do something, beside what happens there anyway."""
+    """Who manages one channel, and who answers its offers. start: begins these steps, beside the channel's own life."""
 
     def __init__(
         self, pg: Playground, place: Place, manager_id: int, days: float, start: Callable[[Steps], object]
@@ -42,7 +42,7 @@ class Managing:
         }
 
     def switches(self) -> Steps:
-        """/offers on and off, through the week."""
+        """Uses /offers on and off through the week."""
         match self._record.kind:
             case Kind.ON:
                 yield self._random.uniform(0, HOUR)
@@ -70,7 +70,7 @@ class Managing:
         self._pg.command(self._record.channel_id, self._manager_id, "offers", {"on" if on else "off": {}})
 
     def react(self, offer: Shown) -> None:
-        """Somebody is offered something."""
+        """Has the person to whom an offer is made answer it, or not."""
         user_id = self._place.offered_to(offer)
         [reaction] = self._random.choices(list(self._reactions), list(self._reactions.values()))
         self._start(reaction(offer, user_id))
@@ -100,7 +100,7 @@ class Managing:
             self._answer(offer, Answer.NO)
 
     def _not_here(self, offer: Shown, user_id: int, typed: Sequence[str] = ()) -> Steps:
-        """Some managers see that otherwise, later."""
+        """Ends offers in the channel. Some managers switch them on again later."""
         yield self._later()
         if offer.over_at is None:
             self._respond(offer, user_id, "Not in this", typed)
@@ -114,7 +114,7 @@ class Managing:
         yield MINUTE
 
     def _others_click(self, offer: Shown, user_id: int) -> Steps:
-        """It is not theirs to answer."""
+        """Somebody else clicks, who may not answer it."""
         yield self._later()
         if offer.over_at is None:
             others = [user.id for user in self._pg.world.people if user.id not in (user_id, self._manager_id)]
@@ -124,7 +124,7 @@ class Managing:
         return self._random.uniform(SOONEST, LATEST)
 
     def _respond(self, offer: Shown, user_id: int, label: str, typed: Sequence[str]) -> int:
-        """Types one of these words, or clicks the button. Returns the message that it is about."""
+        """Posts one of these texts, or, without any, clicks the button. Returns the id of the text, or of the offer."""
         if typed:
             return self._place.say(user_id, self._place.one(typed)).id
         self._press(offer, user_id, label)

@@ -1,4 +1,4 @@
-"""Writes down what stands in the channels, and when: it listens to the loopback Discord, and asks the bot nothing."""
+"""Records what is posted, edited and deleted in the channels, from the loopback Discord's events alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINK = re.compile(r"/(\d+)\)")
 
 
 class Observer:
-    """records, managing: by channel id; the latter are told of new offers. clock: seconds by the wall clock."""
+    """Records events. records, managing: by channel id; the latter are told of new offers. clock: Unix seconds."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Observer:
         self._offers: dict[int, Shown] = {}
 
     def listen(self, event: Event) -> None:
-        """What the playground tells those who listen."""
+        """Takes an event of the playground."""
         record = self._records.get(event.channel.id) if event.channel else None
         if record is None:
             return

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Place:
-    """clock: seconds by the wall clock."""
+    """A channel whose people play one scene after another. clock: seconds by the wall clock."""
 
     def __init__(self, pg: Playground, record: Record, random: Random, clock: Callable[[], float]) -> None:
         self.record = record
@@ -45,7 +45,7 @@ class Place:
         }
 
     def life(self) -> Steps:
-        """Scene after scene, more of them by day."""
+        """Plays scenes, more of them by day."""
         while True:
             hour = self.clock() % (24 * HOUR) / HOUR
             pause = 40 * MINUTE if 8 <= hour < 22 else 90 * MINUTE if hour >= 6 else 4 * HOUR
@@ -56,7 +56,7 @@ class Place:
     # Scenes
 
     def _talk(self) -> Steps:
-        """Several people, some of them to one another."""
+        """Several people talk; some of them address one another."""
         for _ in range(self.random.randint(2, 6)):
             author, other = self.random.sample(self._people, 2)
             aside = f"<@{other}> {self.one(words.ASIDES)}"
@@ -69,7 +69,7 @@ class Place:
         yield self.random.uniform(3, 20) * MINUTE
 
     def _answered(self) -> Steps:
-        """Soon, or so late that an offer may stand already."""
+        """A question is answered soon, or so late that the bot may have made an offer."""
         yield from self._talk()
         asker, helper = self.random.sample(self._people, 2)
         asked = self._ask(asker, "answered")
@@ -87,7 +87,7 @@ class Place:
         yield MINUTE
 
     def _asked_again(self) -> Steps:
-        """The same words, or only a nudge."""
+        """A question is asked again in the same words, or its author only asks for an answer."""
         if self.random.random() < 0.5:
             yield from self._talk()
         asker = self.one(self._people)
@@ -109,7 +109,7 @@ class Place:
         yield self.random.uniform(3, 15) * MINUTE
 
     def _fast(self) -> Steps:
-        """Two or three who answer each other within seconds; somebody else's question is lost among them."""
+        """Two or three people answer each other within seconds; somebody else's question is lost in between."""
         asker, *talkers = self.random.sample(self._people, self.random.randint(3, 4))
         before = self.say(talkers[-1], self.one(words.CHAT))
         for number in range(self.random.randint(30, 50)):
@@ -128,7 +128,7 @@ class Place:
         yield self.random.uniform(1, 5) * MINUTE
 
     def _trip(self) -> Steps:
-        """Something is put on the list: once it should have been visited, the trip planner asks how it was."""
+        """A venue is put on the trip's list: when it should have been visited, the trip planner asks how it was."""
         if not self._venues:
             return
         author, name = self.one(self._people), self._venues.pop()
@@ -151,7 +151,7 @@ class Place:
         yield MINUTE
 
     def _edited(self) -> Steps:
-        """To say that it is solved; or only a word."""
+        """A question is edited: to say that it is solved, or to change a word."""
         yield from self._talk()
         asked = self._ask(self.one(self._people), "edited")
         yield self.one((self.random.uniform(8, 85), self.random.uniform(95, 400)))
@@ -168,7 +168,7 @@ class Place:
         return self._pg.post(self.record.channel_id, author_id, text, reply_to=reply_to)
 
     def offered_to(self, offer: Shown) -> int:
-        """Whom an offer is made to: who asked, or who had put the venue on the list."""
+        """The id of the person to whom an offer is made: who asked, or who put the venue on the list."""
         if offer.about:
             return self.record.asked[offer.about].message.author.id
         content = offer.message.content.casefold()
@@ -187,6 +187,6 @@ class Place:
         return asked
 
     def _topic(self) -> str:
-        """Each in its turn: nobody else asks the same within the hour."""
+        """The next topic in turn, so that nobody else asks the same within the hour."""
         self._topics += 1
         return words.TOPICS[self._topics % len(words.TOPICS)]

@@ -1,4 +1,4 @@
-"""The week: the real bot in the loopback Discord, both by one clock, which goes from event to event."""
+"""The week: the real bot in the loopback Discord. Both have the same clock, which is set from event to event."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {"offer_quiet_hours": "22-7", "conversation_timeout_seconds": 120.0}
 
 
 class Week:
-    """The channels, their people, and what is to happen when."""
+    """The channels with their people, and the plan of what happens when."""
 
     def __init__(self, scene: Scene, clock: FakeClock, *, days: float, seed: int) -> None:
         self.pulses = 0
@@ -59,7 +59,7 @@ class Week:
 
     @property
     def errors(self) -> list[str]:
-        """What the bot logged as one."""
+        """The errors that the bot logged."""
         return [str(entry) for entry in self._scene.journal.entries if entry["level"] == "error"]
 
     def now(self) -> float:
@@ -72,7 +72,7 @@ class Week:
             heapq.heappush(self._plan, (self.now() + seconds, next(self._numbers), steps))
 
     async def pass_by(self) -> None:
-        """All that is planned happens, and every pulse: each once the bot is done with what was before."""
+        """Carries out the plan and every pulse in order, each when the bot has finished with the one before."""
         while (at := min(self._plan[0][0], self._pulse_at)) < self._end:
             self._clock.now = datetime.fromtimestamp(at, UTC)
             if at == self._pulse_at:
