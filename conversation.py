@@ -245,8 +245,12 @@ class ConversationManager:
 
     def end_if_silent(self, channel_id: int, until: datetime) -> None:
         """Ends the channel's conversation if it had expired by then. Holds are ignored, since they are about now."""
-        conversation = self._conversations.get(channel_id)
-        if conversation and self.is_over(channel_id, until - conversation.last_activity):
+        if (conversation := self._conversations.get(channel_id)) is None:
+            return
+        active = conversation.last_activity
+        if active > until and not self._holds[channel_id]:  # it was restored only now, for an earlier message
+            active = max((m.timestamp for m in conversation.messages), default=until)
+        if self.is_over(channel_id, until - active):
             self._expire(conversation)
 
     def move(self, channel_id: int, thread_id: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -248,6 +249,36 @@ def test_it_ends_where_nobody_spoke_for_too_long_until_then(process: Process, se
     with process.manager.hold(CHANNEL):
         process.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=seconds))
         assert len(process.manager) == int(not ends)
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(60, False), (61, True)])
+@pytest.mark.parametrize("is_held", [False, True])
+def test_one_restored_for_what_was_missed_ends_by_when_somebody_spoke(
+    process: Process, seconds: float, ends: bool, is_held: bool
+) -> None:
+    """While an answer to it is made, it goes on."""
+    message = said(ANNA)
+    process.start(message)
+    stored, later = process.stored(), Process(process.clock)
+    later.clock.advance(900)
+    later.manager.restore(CHANNEL, stored, [message], at=NOON)
+    with later.manager.hold(CHANNEL) if is_held else nullcontext():
+        later.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=seconds))
+        assert (later.manager.get(CHANNEL) is None) == (ends and not is_held)
+
+
+def test_one_in_which_we_answered_late_had_not_ended_for_what_was_said_before_that(process: Process) -> None:
+    """A new one, for a message missed between question and answer, would show the question as if nobody had answered
+    it: of what is later than that message it shows nothing."""
+    question, answer = said(ANNA), replace(said(BEN), timestamp=NOON + timedelta(seconds=100))
+    process.start(question, answer)
+    stored, later = process.stored(), Process(process.clock)
+    later.clock.advance(900)
+    later.manager.restore(CHANNEL, stored, [question, answer], at=NOON)
+    later.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=80))
+    assert later.manager.get(CHANNEL)
+    later.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=161))
+    assert later.manager.get(CHANNEL) is None
 
 
 # Edits and deletions afterwards

@@ -375,7 +375,7 @@ async def test_a_conversation_goes_on_where_it_was_alive_then_or_is_dropped_from
     stage.snapshots.transcript = [earlier]
     stage.bench.clock.now = NOON + timedelta(seconds=200)  # its timeout is 60
     await stage.catch_up.found(CHANNEL, stored)
-    stage.backlog.channels = {CHANNEL: [posted(50), posted(190)] if goes_on else []}
+    stage.backlog.channels = {CHANNEL: [posted(50), posted(55)] if goes_on else []}
     await stage.run(now=200)
     assert stage.active == ([True, True] if goes_on else [])
     assert stage.snapshots.purged == [CHANNEL]  # it is stored again as it is
