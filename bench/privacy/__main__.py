@@ -1,0 +1,68 @@
+"""`python -m bench.privacy`: random walks of four people with the real bot in the loopback Discord. Exits with 1 if
+the model was told, or anything stored still holds, what was deleted, forgotten, opted out or is for others to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.privacy.walk import SETTINGS, Walk
+from tests.support.clock import FakeClock
+from tests.support.lives import life, open_stage
+from tests.support.stub_model import StubModel
+
+SHOWN = 40  # of the last things that happened
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.privacy", description=__doc__)
+    parser.add_argument("--walks", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=60, help="in each life of the bot")
+    parser.add_argument("--lives", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first walk")
+    given = parser.parse_args()
+    wrong = 0
+    for seed in range(given.seed, given.seed + given.walks):
+        walk = asyncio.run(_take(seed, given.steps, given.lives))
+        print(f"--seed {seed} --walks 1: {len(walk.found)} found", flush=True)
+        if walk.found:
+            print("\n".join(walk.log[-SHOWN:]))
+        wrong += bool(walk.found)
+    print(f"{given.walks} walks of {given.lives} lives with {given.steps} steps each: {wrong} with something found")
+    return 1 if wrong else 0
+
+
+async def _take(seed: int, steps: int, lives: int) -> Walk:
+    stub = StubModel()
+    await stub.start()
+    os.environ.update(OPENAI_BASE_URL=stub.url, OPENAI_API_KEY="key-of-the-stub")
+    try:
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            return await walked(stub, Path(folder) / "state", seed, steps=steps, lives=lives)
+    finally:
+        await stub.stop()
+
+
+async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives: int) -> Walk:
+    """A walk, which ends where something is found. folder: where the bot keeps things."""
+    async with open_stage(stub, folder, clock=FakeClock()) as scene:
+        walk = Walk(scene, seed)
+        for _ in range(lives):
+            walk.wakes()
+            async with life(scene, model="openai-chat:stub", **SETTINGS):
+                await scene.at_rest()
+                for _ in range(steps):
+                    await walk.step()
+                    if walk.found:
+                        return walk
+        return walk
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Who said which words where, and what became of them: by the script's own knowledge, without asking the bot.
+
+The rules are those of docs/privacy.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+from itertools import count
+
+ANYWHERE = 0
+"""In place of a channel, where it is not known which is asked in."""
+WORD = re.compile(r"qx[a-p]{6}xq")
+
+
+@dataclass(slots=True)
+class Said:
+    """A message that holds a word: a person's own, a forward of it, or the bot's answer.
+
+    at: the step in which it was said, or came in by an edit. stands: it has not been deleted or edited since. private:
+    its author had opted out.
+    """
+
+    word: str
+    author_id: int
+    channel_id: int
+    message_id: int
+    at: int
+    stands: bool = True
+    private: bool = False
+
+
+@dataclass(slots=True)
+class Words:
+    """All words, by who said them first, and where they stand by forwards and the bot's answers since.
+
+    people_forgotten, channels_forgotten: the step in which they were last. readers: of each channel, who may read it;
+    direct: the channels of direct messages. step: the current one.
+    """
+
+    readers: dict[int, frozenset[int]]
+    direct: Set[int]
+    first: dict[str, Said] = field(default_factory=dict)
+    forwards: list[Said] = field(default_factory=list)
+    answers: list[Said] = field(default_factory=list)
+    people_forgotten: dict[int, int] = field(default_factory=dict)
+    channels_forgotten: dict[int, int] = field(default_factory=dict)
+    opted_out: set[int] = field(default_factory=set)
+    step: int = 0
+    _numbers: count[int] = field(default_factory=count)
+
+    def new(self) -> str:
+        """A word that nobody has said yet."""
+        number, letters = next(self._numbers), ""
+        for _ in range(6):
+            number, letter = divmod(number, 16)
+            letters += "abcdefghijklmnop"[letter]
+        return f"qx{letters}xq"
+
+    def gone(self, message_id: int) -> None:
+        """Notes that a message was deleted or edited."""
+        for said in (*self.first.values(), *self.forwards, *self.answers):
+            if said.message_id == message_id:
+                said.stands = False
+
+    def is_erased(self, word: str) -> bool:
+        """Whether its author was forgotten since they last said or forwarded it, or all that was said there."""
+        first = self.first[word]
+        # A forward whose original is gone counts as said by whoever forwards it.
+        own = (f for f in self.forwards if f.word == word and (f.author_id == first.author_id or not first.stands))
+        return all(self._is_forgotten(said) for said in (first, *own))
+
+    def _is_forgotten(self, said: Said) -> bool:
+        return said.at < max(
+            self.people_forgotten.get(said.author_id, 0), self.channels_forgotten.get(said.channel_id, 0)
+        )
+
+    def _may_be_read(self, there: int, here: int) -> bool:
+        """Whether what was said there may be told here: all who read here may read there, in the same server."""
+        if here in (there, ANYWHERE):
+            return True
+        return there not in self.direct and here not in self.direct and self.readers[here] <= self.readers[there]
+
+    def may_not_be_told(self, word: str, channel_id: int, asked: Iterable[int]) -> str:
+        """Why it must not be told to the model that answers these messages in a channel; empty: it may be."""
+        first = self.first[word]
+        others = [said for said in (*self.forwards, *self.answers) if said.word == word]
+        if any(said.message_id in asked for said in (first, *others)):
+            return ""
+        if self.is_erased(word):
+            return "forgotten"
+        standing = [said for said in others if said.stands and not said.private and not self._is_forgotten(said)]
+        if first.stands and not first.private:
+            standing.append(first)
+        if not standing:
+            return "private" if first.private else "deleted"
+        is_read = any(self._may_be_read(said.channel_id, channel_id) for said in standing)
+        return "" if is_read else "not to be read there"

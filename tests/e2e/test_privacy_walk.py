@@ -1,0 +1,51 @@
+"""bench/privacy: what walks find, and that they find it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.privacy.__main__ import walked
+from bench.privacy.words import Said, Words
+from state.consent import Forgotten
+from tests.support.stub_model import StubModel
+
+ADA, BEN, GENERAL, HIDDEN, DIRECT = 1, 2, 10, 11, 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [9, 12, 210])
+async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) -> None:
+    walk = await walked(stub, tmp_path / "state", seed, steps=60, lives=2)
+    assert not walk.found, "\n".join(walk.log)
+
+
+@pytest.mark.slow
+async def test_a_walk_finds_what_is_read_again_after_it_was_forgotten(
+    stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Forgotten, "mark", lambda *_: None)
+    walks = [await walked(stub, tmp_path / str(seed), seed, steps=60, lives=2) for seed in range(5)]
+    assert any("forgotten" in found for walk in walks for found in walk.found)
+
+
+def test_what_may_be_told_is_known_of_each_word() -> None:
+    words = Words({GENERAL: frozenset((ADA, BEN)), HIDDEN: frozenset((ADA,)), DIRECT: frozenset((ADA,))}, {DIRECT})
+    for word, channel in (("said", GENERAL), ("hidden", HIDDEN), ("written", DIRECT)):
+        words.first[word] = Said(word, ADA, channel, channel, at=1)
+    assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["", *["not to be read there"] * 2]
+    assert [words.may_not_be_told(word, HIDDEN, ()) for word in words.first] == ["", "", "not to be read there"]
+    assert not words.may_not_be_told("written", GENERAL, [DIRECT])  # it is asked
+    words.answers.append(Said("hidden", 0, GENERAL, 20, at=2))
+    assert not words.may_not_be_told("hidden", GENERAL, ())
+    words.gone(HIDDEN)
+    assert not words.may_not_be_told("hidden", GENERAL, ())  # the answer still stands
+    words.gone(GENERAL)
+    assert words.may_not_be_told("said", GENERAL, ()) == "deleted"
+    words.people_forgotten[ADA] = 3
+    assert {words.may_not_be_told(word, channel, ()) for word in words.first for channel in words.readers} == {
+        "forgotten"
+    }
+    words.forwards.append(Said("said", BEN, GENERAL, 30, at=4))  # of what is gone: Ben's words now
+    assert not words.may_not_be_told("said", GENERAL, ())
