@@ -244,11 +244,12 @@ class ConversationManager:
         return True
 
     def end_if_silent(self, channel_id: int, until: datetime) -> None:
-        """Ends the channel's conversation if it had expired by then. Holds are ignored, since they are about now."""
-        if (conversation := self._conversations.get(channel_id)) is None:
+        """Ends the channel's conversation if it had expired by then, unless somebody waits for an answer in it."""
+        conversation = self._conversations.get(channel_id)
+        if conversation is None or self._holds[channel_id]:
             return
         active = conversation.last_activity
-        if active > until and not self._holds[channel_id]:  # it was restored only now, for an earlier message
+        if active > until:  # it was restored only now, for an earlier message
             active = max((m.timestamp for m in conversation.messages), default=until)
         if self.is_over(channel_id, until - active):
             self._expire(conversation)

@@ -242,13 +242,17 @@ def test_where_none_is_alive_nothing_is_stored_and_looking_frees_nothing(process
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(-60, False), (0, False), (110, False), (111, True)])
-def test_it_ends_where_nobody_spoke_for_too_long_until_then(process: Process, seconds: float, ends: bool) -> None:
+@pytest.mark.parametrize("is_held", [False, True])
+def test_it_ends_where_nobody_spoke_for_too_long_until_then(
+    process: Process, seconds: float, ends: bool, is_held: bool
+) -> None:
+    """While an answer is made in it, or waits for Discord, it goes on: what waits behind it needs it."""
     process.start(said(ANNA))
     process.clock.advance(50)
     process.manager.record_message(CHANNEL, said(BEN))
-    with process.manager.hold(CHANNEL):
+    with process.manager.hold(CHANNEL) if is_held else nullcontext():
         process.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=seconds))
-        assert len(process.manager) == int(not ends)
+        assert len(process.manager) == int(not ends or is_held)
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(60, False), (61, True)])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -101,7 +102,9 @@ class TurnQueue:
     def _queue(self, channel_id: int) -> _ChannelQueue:
         if channel_id not in self._queues:
             queue = self._queues[channel_id] = _ChannelQueue()
-            queue.task = asyncio.create_task(self._run(channel_id, queue))
+            held = ExitStack()  # entered at once, as missed messages may be handled before the task begins
+            held.enter_context(self._conversations.hold(channel_id))
+            queue.task = asyncio.create_task(self._run(channel_id, queue, held))
         return self._queues[channel_id]
 
     def is_busy(self, channel_id: int) -> bool:
@@ -250,9 +253,9 @@ class TurnQueue:
         except PostError as error:
             log.warning("notice_failed", channel=question.channel_id, problem=error.problem, detail=str(error))
 
-    async def _run(self, channel_id: int, queue: _ChannelQueue) -> None:
+    async def _run(self, channel_id: int, queue: _ChannelQueue, held: ExitStack) -> None:
         try:
-            with self._conversations.hold(channel_id):
+            with held:
                 while (queue.resumed or queue.waiting) and not self._is_leaving:
                     turn = queue.turn = queue.resumed or self._begin(channel_id, queue)
                     queue.resumed, started = None, asyncio.get_running_loop().time()

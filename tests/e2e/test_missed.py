@@ -72,20 +72,36 @@ def turn_back(scene: Scene, wall: Wall, seconds: float) -> None:
     scene.pg.world._last_id = 0  # its ids never go back by themselves
 
 
-async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene, wall: Wall) -> None:
+async def left_long_ago(scene: Scene, wall: Wall, seconds: float) -> None:
+    """The bot was there so long ago, and answered, and is gone."""
     async with life(scene):
         bot = scene.bot
-        bot.conversations._clock = bot.catch_up.of(0)._clock = lambda: datetime.now(UTC) - timedelta(seconds=200)
-        turn_back(scene, wall, 200)
+        bot.conversations._clock = bot.catch_up.of(0)._clock = lambda: datetime.now(UTC) - timedelta(seconds=seconds)
+        turn_back(scene, wall, seconds)
         await scene.ask("Ada", "my cat is called Tim")
         bot.catch_up.beat()
         bot.snapshots.touch_process(ALIVE)
+
+
+async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene, wall: Wall) -> None:
+    await left_long_ago(scene, wall, 200)
     turn_back(scene, wall, 190)
     followup = scene.say("Ada", "and what is it called?")
     wall.behind = 0
     async with life(scene):
         await scene.answer_to(followup)
     assert scene.told().index("Tim") < scene.told().index("and what is it called?")
+
+
+async def test_a_question_is_answered_though_others_spoke_long_after_it(scene: Scene, wall: Wall) -> None:
+    await left_long_ago(scene, wall, 290)
+    turn_back(scene, wall, 280)
+    question = scene.mention("Ben", "what is a good name for a dog?", channel="random")
+    turn_back(scene, wall, 100)
+    scene.say("Chloe", "anybody for lunch?", channel="random")
+    wall.behind = 0
+    async with life(scene):
+        await scene.answer_to(question)
 
 
 async def test_several_in_one_channel_are_taken_up_in_order(scene: Scene) -> None:
