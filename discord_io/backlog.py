@@ -190,6 +190,14 @@ class Backlog:
                 return found
         return None
 
+    async def reread(self, message: discord.Message) -> discord.Message:
+        """The message as it is now; the given one where it cannot be read."""
+        try:
+            return await message.fetch()
+        except FAILURES as error:
+            log.info("history_failed", channel=message.channel.id, detail=str(error))
+            return message
+
     async def newest(self, guild_id: int, channel_id: int) -> list[discord.Message] | None:
         """The last 100 messages, oldest first, by one request; None: they cannot be read. Raises ChannelGoneError.
 

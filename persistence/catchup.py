@@ -96,6 +96,7 @@ class CatchUp:
         self._unread: dict[int, StoreError] = {}  # channels whose stored messages could not be read
         self._unread_since: datetime | None = None
         self._reviewed: dict[int, int] = {}  # channels still to be reviewed, with their guilds
+        self._edited: set[int] = set()  # messages that were edited during the run, perhaps after they were read
         self.has_run = False
         self._running = asyncio.Lock()
         self._sessions = self._running_of = 0  # the number of gateway sessions so far, and when run() started
@@ -139,6 +140,10 @@ class CatchUp:
         if self._dormant.pop(channel_id, None):
             self._snapshots.purge(channel_id)
 
+    def edited(self, message_id: int) -> None:
+        if self.is_running:
+            self._edited.add(message_id)
+
     # Now
 
     @property
@@ -165,6 +170,7 @@ class CatchUp:
         async with self._running:
             began_at, is_held, self._running_of = self._clock(), False, self._sessions
             self.began_at = self.began_at or began_at
+            self._edited.clear()
             self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
                 await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
@@ -412,9 +418,10 @@ class CatchUp:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(unknown) - len(answered))
         there = await self._backlog.around(news, messages) if answered else []
         recalled: set[int] = set()
-        for message in unknown:
+        for read in unknown:
             if self._gate.is_left(self._shard_id):
                 break  # the next process handles the rest
+            message = await self._backlog.reread(read) if read.id in self._edited else read
             if message.id not in answered | recalled:
                 self._dormant.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)

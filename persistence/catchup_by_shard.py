@@ -55,6 +55,8 @@ class CatchUpByShard(Holder):
 
     def revised(self, edit: Edit) -> bool:
         self._changed([edit.channel_id])
+        for one in self._by_shard.values():
+            one.edited(edit.message.message_id)
         return False
 
     def forget(self, what: Forget) -> None:

@@ -264,6 +264,21 @@ async def test_what_is_deleted_while_it_waits_is_not_answered(scene: Scene) -> N
     assert not on_disk(scene.folder, "Tim")
 
 
+async def test_what_is_edited_after_it_was_read_is_answered_and_kept_as_it_stands(scene: Scene) -> None:
+    await left(scene)
+    missed = scene.mention("Ada", "my secret is Tim")
+    gate = asyncio.Event()
+    reading = scene.pg.faults.add("GET", r"/messages$", delay_event=gate, after_effect=True)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        await scene.edit(missed, f"<@{scene.pg.bot_id}> is Tom a cat?")
+        gate.set()
+        await scene.answer_to(missed)
+        assert "Tom" in scene.told()
+        assert "Tim" not in scene.told()
+    assert not on_disk(scene.folder, "Tim")
+
+
 async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
