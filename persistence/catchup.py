@@ -93,7 +93,7 @@ class CatchUp:
         self._slots = slots
         self._spare = 0  # requests that may still be made
         self._cut: set[int] = set()  # channels that were not read completely
-        self._unread: dict[int, StoreError] = {}  # channels whose stored messages could not be read
+        self._unread: dict[int, StoreError | None] = {}  # channels to be tried again; the error: of the store
         self._unread_since: datetime | None = None
         self._reviewed: dict[int, int] = {}  # channels still to be reviewed, with their guilds
         self._edited: set[int] = set()  # messages that were edited during the run, perhaps after they were read
@@ -252,7 +252,7 @@ class CatchUp:
             again = failed[: max(0, self._spare)]
             self._spare -= len(again)
             failed = [*await self._work_off_all(set(), again, after), *failed[len(again) :]]
-        if unread := [self._unread[n.channel_id] for n in failed if n.channel_id in self._unread]:
+        if unread := [error for n in failed if (error := self._unread.get(n.channel_id))]:
             raise unread[0]  # the whole run is repeated once the store can be read
         self._cut |= {n.channel_id for n in failed}
         if self._cut:
@@ -298,7 +298,7 @@ class CatchUp:
             log.exception("catch_up_broken", channel=channel_id)
             return True
         finally:
-            if channel_id not in self._unread:  # those are tried again
+            if channel_id not in self._unread:  # new messages would come before the missed ones
                 self._gate.open_channel(channel_id)
 
     async def _review(self, channel_id: int) -> list[Message] | None:
@@ -401,6 +401,7 @@ class CatchUp:
         be read."""
         channel_id = news.channel_id
         if (messages := await self._read(news, after, newest)) is None:
+            self._unread[channel_id] = None
             return False
         try:
             known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}

@@ -246,6 +246,26 @@ async def test_what_is_said_meanwhile_waits_for_what_was_missed_in_its_channel_a
     assert told.index("one") < told.index("two")
 
 
+async def test_what_is_said_meanwhile_waits_also_where_the_channel_is_read_at_the_second_try_alone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.1,))
+    await left(scene)
+    talk = scene.say("Ada", "what is the capital of France?")
+    missed = scene.mention("Ben", "one")
+    gate = asyncio.Event()
+    reading = scene.pg.faults.add("GET", f"/channels/{talk.channel_id}/messages$", status=403, delay_event=gate)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        live = scene.mention("Chloe", "two")
+        gate.set()
+        await scene.decision(live)
+        await scene.at_rest()
+        assert not (await scene.decision(talk)).respond
+    assert [one for one in scene.decisions if one in (missed.id, live.id)] == [missed.id, live.id]
+    assert scene.told().count("@Parley one") == 1
+
+
 async def test_what_is_deleted_while_it_waits_is_not_answered(scene: Scene) -> None:
     await left(scene)
     missed = scene.mention("Ada", "one")
