@@ -254,4 +254,4 @@ class RunningBot(ShardedClient):
         for guild_id in guild_ids:
             self.parts.places.rearranged(guild_id)
         self.parts.stored_counts.connected(shard_id, guild_ids)
-        self._background.start(self.lifecycle.catch_up(shard_id, guild_ids))
+        self._background.start(self.lifecycle.catch_up(shard_id, lambda guild_id: self.get_guild(guild_id) is not None))

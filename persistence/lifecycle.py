@@ -97,8 +97,8 @@ class Lifecycle:
         self._catch_up.left(shard_id)
         self._guilds = {one: kept for one, kept in self._guilds.items() if self._shards.of(one) != shard_id}
 
-    async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
-        """Handles what was missed on a shard. guild_ids: the guilds on it that the bot is in; others are forgotten."""
+    async def catch_up(self, shard_id: int, is_in: Callable[[int], bool]) -> None:
+        """Handles what was missed on a shard. is_in: whether the bot is in a guild; others are forgotten."""
         self._snapshots.touch_process(ALIVE)  # stores since when it catches up, in case of a kill meanwhile
         is_failing = False
         while True:
@@ -112,7 +112,9 @@ class Lifecycle:
                 await asyncio.sleep(RETRY_SECONDS)
         self._snapshots.touch_process(ALIVE)
         guilds = {one: self._guilds.pop(one) for one in [*self._guilds] if self._shards.of(one) == shard_id}
-        for guild_id in guilds.keys() - guild_ids - {0}:  # 0: unknown, so the bot may still be in it
+        for guild_id in guilds.keys() - {0}:  # 0: unknown, so the bot may still be in it
+            if is_in(guild_id):  # asked only now, as it may have been invited again meanwhile
+                continue
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left or not guilds[guild_id]:
                 log.info("guild_left", guild=guild_id)

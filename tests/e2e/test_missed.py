@@ -17,7 +17,7 @@ from playground.gateway import Session
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, whisper
 from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
-from tests.support.scene import Scene
+from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import StubModel
 from turns.ending_texts import RESTARTING
 
@@ -316,6 +316,27 @@ async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
         gate.set()
         await caught_up(scene)
         await scene.shows(ADDED)
+
+
+async def test_a_server_that_invites_it_again_meanwhile_is_not_forgotten(scene: Scene) -> None:
+    elsewhere = scene.pg.channel("general", scene.pg.add_guild("Elsewhere"))
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+    scene.pg.remove_bot()
+    scene.pg.post(elsewhere, scene.pg.person("Ben"), "hello")
+    gate = asyncio.Event()
+    reading = scene.pg.faults.add("GET", r"/messages$", delay_event=gate)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        back = scene.bot.wait_for("guild_join", timeout=PATIENCE_SECONDS)
+        scene.pg.invite_bot()
+        await back
+        await scene.ask("Ada", "my cat is called Tim")
+        catching_up = next(t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__name__", "") == "catch_up")
+        gate.set()
+        await catching_up
+        await scene.ask("Ada", "what is it called?")
+        assert "Tim" in scene.told()
 
 
 async def test_what_is_said_while_it_shuts_down_is_answered_by_the_next(scene: Scene) -> None:

@@ -305,7 +305,7 @@ async def test_what_was_missed_since_one_process_had_all_is_taken_up_by_whoever_
     async with process(scene, 0) as bot:
         await scene.answer_to(missed[0])
         await scene.until(lambda: not bot.catch_up.of(0).is_running)
-        await bot.lifecycle.catch_up(0, {guild_on(scene, 0)})
+        await bot.lifecycle.catch_up(0, guild_on(scene, 0).__eq__)
         assert await bot.snapshots.settled()
         await bot.add_shard(1)
         await scene.answer_to(missed[1])
