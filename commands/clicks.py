@@ -20,7 +20,7 @@ from place import Place
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given
-from turns.admission import Admission, refused_line
+from turns.admission import Admission
 from turns.message_handler import MessageHandler
 
 TOO_LATE = "That question is no longer open."
@@ -48,7 +48,7 @@ class ClickEdge:
         self._snapshots = snapshots
 
     def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
-        """The reason a click cannot be accepted now, as a sentence; None: it can."""
+        """The reason a click that asks for an answer cannot be accepted now, as a sentence; None: it can."""
         return self._admission.refuses_click(self._incoming(interaction, ""), costs_tokens=costs_tokens)
 
     def place(self, interaction: discord.Interaction) -> Place:
@@ -56,10 +56,8 @@ class ClickEdge:
         return self._incoming(interaction, "").place
 
     def not_allowed(self, interaction: discord.Interaction) -> str | None:
-        """A sentence on why the place's settings exclude the user from answers; None: they do not."""
-        clicked = self._incoming(interaction, "")
-        refused = clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids)
-        return refused_line(refused) if refused else None
+        """The reason a click that asks for no answer cannot be accepted now, as a sentence; None: it can."""
+        return self._admission.not_allowed(self._incoming(interaction, ""))
 
     async def resolve(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
         """Queues the answer that a click gives to a prompt, which ends the prompt."""

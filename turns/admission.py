@@ -133,14 +133,19 @@ class Admission:
             # A reply to the starter message, if it is in the channel: it has the thread's id.
             self._turns.announce(replace(question, place=place.above, card_id=place.channel_id), told)
 
-    def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
-        """Why a click is refused now, in a sentence; None: it is not."""
-        if self._gate.is_closed(clicked.place.channel_id, clicked.place.guild_id):
+    def not_allowed(self, clicked: Incoming) -> str | None:
+        """Why a click that asks for no answer is refused now, in a sentence; None: it is not."""
+        if self._gate.is_behind(clicked.place.channel_id, clicked.place.guild_id):
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages
-        if refused := clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids):
-            return refused_line(refused)
+        refused = clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids)
+        return refused_line(refused) if refused else None
+
+    def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
+        """Why a click that asks for an answer is refused now, in a sentence; None: it is not, and it is counted."""
+        if refusal := self.not_allowed(clicked):
+            return refusal
         people = frozenset({clicked.record.author_id})
         payer = payer_of(clicked.place, people, people if clicked.is_exempt else frozenset())
         return self.refuses(payer, clicked.place, clicked.now, costs_tokens=costs_tokens)

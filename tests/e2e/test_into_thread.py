@@ -17,9 +17,10 @@ from tests.e2e.test_asking import DRINK
 from tests.e2e.test_bursts import say
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import newcomer
-from tests.support.lives import kill, life, on_disk
+from tests.support.lives import kill, life, on_disk, waking
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
+from turns.ending_texts import RESTARTING
 
 QUESTIONS = ["what is a good name for a cat?", *(f"and another one, number {n}?" for n in range(2, LONG_ANSWERS + 1))]
 BUTTON = "Go on in a thread"
@@ -215,6 +216,22 @@ async def test_what_is_still_heard_out_or_was_asked_is_not_lost_by_a_click(stage
         assert await said_to(stage, "Ada", card) == ASKED
         stage.press("Ada", prompt, "2.")
         await stage.shows("Coffee it is.")
+
+
+async def test_what_was_missed_in_the_channel_is_answered_there_before_a_click_counts(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commands.items.CLICK_PATIENCE_SECONDS", 0.05)
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+    missed = stage.say("Ada", "and for a dog?")
+    gate = asyncio.Event()
+    reading = stage.pg.faults.add("GET", r"/messages$", delay_event=gate)
+    async with waking(stage, threads="open"):
+        await stage.until(lambda: reading.hits)
+        assert await said_to(stage, "Ada", card) == RESTARTING
+        gate.set()
+        await stage.answer_to(missed)
 
 
 async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goes_on(stage: Scene) -> None:
