@@ -80,6 +80,8 @@ class Parley(RunningBot):
         self.parts.reader.count(message)
         if answered_id and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
+        if self.health.is_lost(self._shards.of(guild_id)):  # the message is replayed, from meanwhile
+            self.conversations.end_if_silent(channel_id, until=message.created_at)
         if self.parts.gate.is_queued(channel_id, guild_id):
             await self.parts.gate.wait(channel_id, guild_id)
         await self.parts.inbox.take(message, hears_out=True)

@@ -65,6 +65,10 @@ class Health:
     def is_up(self, shard_id: int = 0) -> bool:
         return self._began_at is None and shard_id in self._connected and shard_id not in self._down_since
 
+    def is_lost(self, shard_id: int) -> bool:
+        """Whether a shard was connected, and is not any more."""
+        return shard_id in self._connected and shard_id in self._down_since
+
     @property
     def is_late(self) -> bool:
         """Whether the event loop is blocked at this moment."""

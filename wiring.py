@@ -110,8 +110,7 @@ class Parts(StateParts):
         shards: Shards,
         cluster: Cluster | None = None,
     ) -> None:
-        super().__init__(settings, client, listener, clock, shards, cluster)
-        self._health = health
+        super().__init__(settings, client, health, listener, clock, shards, cluster)
         self._build_agents()
         self._build_offers()
         self._build_deciding(followup)

@@ -21,6 +21,7 @@ from discord_io.places import Places, categories_of, guild_of
 from discord_io.prompt_cards import PromptCards
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
+from health import Health
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from owner import installed, offer_limits, owners_layer, owners_limits, where
@@ -55,6 +56,7 @@ class StateParts:
         self,
         settings: Settings,
         client: discord.Client,
+        health: Health,
         listener: Callable[[LoggedDecision], None] | None,
         clock: Callable[[], datetime],
         shards: Shards,
@@ -63,6 +65,7 @@ class StateParts:
         self.shards, self.cluster = shards, cluster
         self._settings = settings
         self._client = client
+        self._health = health
         self._clock = clock
         self._build_storage()
         self._build_state(listener)
@@ -87,7 +90,7 @@ class StateParts:
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """The state of channels and people, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
-        self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None)
+        self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None, self._health.is_lost)
         self.counts, self.faults = Counts(self._clock), Faults(self._clock)
         self.activity.watch(self.counts)
         self.activity.watch(self.faults)

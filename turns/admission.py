@@ -135,7 +135,8 @@ class Admission:
 
     def not_allowed(self, clicked: Incoming) -> str | None:
         """Why a click that asks for no answer is refused now, in a sentence; None: it is not."""
-        if self._gate.is_behind(clicked.place.channel_id, clicked.place.guild_id):
+        guild_id = clicked.place.guild_id
+        if self._gate.is_closed(clicked.place.channel_id, guild_id) or self._gate.is_ending(guild_id):
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages

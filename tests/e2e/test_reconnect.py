@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from playground.server import Playground
+from tests.support.clock import FakeClock
+from tests.support.lives import life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
-from tests.support.stub_model import Reply
+from tests.support.stub_model import Reply, StubModel
 
 RESUMABLE: dict[str, Callable[[Playground], None]] = {
     "op 7": lambda pg: pg.reconnect(),
@@ -49,6 +52,29 @@ async def test_trouble_upon_trouble_costs_no_answer(scene: Scene) -> None:
     for question in questions:
         assert (await scene.answer_to(question)).content == "First words, and the rest."
     assert [len(scene.said(name)) for name in ("general", "help", "random")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+@pytest.mark.parametrize(("seconds", "is_in_time"), [(60, True), (130, False)])
+async def test_a_long_gap_ends_no_conversation_that_somebody_went_on_with_in_time(
+    stub: StubModel, tmp_path: Path, seconds: float, is_in_time: bool, is_resumed: bool
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
+        await stage.ask("Ada", "my cat is called Tim")
+        stage.pg.cut()
+        while stage.bot.health.is_up():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        if not is_resumed:
+            stage.pg._gateway.sessions.clear()
+        clock.advance(seconds)
+        follow_up = stage.say("Ada", "and what is it called?")
+        clock.advance(200 - seconds)
+        stage.bot.parts.sweep()
+        assert (await stage.decision(follow_up)).respond == is_in_time
+        if is_in_time:
+            await stage.answer_to(follow_up)
+            assert "Tim" in stage.told()
 
 
 async def test_a_message_that_comes_twice_is_answered_once(scene: Scene) -> None:
