@@ -116,6 +116,7 @@ class StateParts:
             cache_ttl_seconds=settings.cache_ttl_seconds,
             clock=self._clock,
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
+            is_behind=lambda guid: self._is_behind(int(guid)),
             on_change=lambda guid: snapshots.touch(PROMPTS, int(guid)),
         )
         limits = offer_limits(settings)
@@ -127,7 +128,7 @@ class StateParts:
             clock=self._clock,
             agent_state_seconds=settings.agent_state_seconds,
             keeps_open=self._keeps_open,
-            is_behind=lambda channel_id: self.gate.is_behind(channel_id, snapshots.guild_of(channel_id)),
+            is_behind=self._is_behind,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
         self.other_process = OtherProcess(self._client, self.shards, self._clock)
@@ -136,6 +137,9 @@ class StateParts:
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
         )
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock, said=self.miniapps.said)
+
+    def _is_behind(self, channel_id: int) -> bool:
+        return self.gate.is_behind(channel_id, self.snapshots.guild_of(channel_id))
 
     def _keeps_open(self, channel_id: int) -> bool:
         """Whether a conversation outlives its timeout, since a prompt or an offer is open there."""

@@ -29,6 +29,7 @@ ASKED_AGAIN = "Asked again below."
 LET_GO = "I let this go."
 WITHDRAWN = "Withdrawn."
 GO_ON_SECONDS = 600.0  # the time to read an answer that was cut, before its offer to go on expires
+LATE_SECONDS = 1.0  # between looks whether a prompt past its deadline can be ended
 MAX_SHOWN = 100  # characters of an answer on a card
 
 
@@ -159,8 +160,9 @@ class PromptCards:
         while True:
             self.settle(self._states.expire(), EXPIRED)
             self._opened.clear()
-            deadline = self._states.next_deadline()
-            seconds = None if deadline is None else max(0.0, (deadline - self._clock()).total_seconds())
+            deadline, now = self._states.next_deadline(), self._clock()
+            # One past its deadline is kept while its channel is behind.
+            seconds = None if deadline is None else (deadline - now).total_seconds() if deadline > now else LATE_SECONDS
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), seconds)
 

@@ -123,8 +123,9 @@ class ConversationStateManager:
 
     clock: returns the time as an aware datetime. The TTLs, in seconds: of a prompt; of soft context; and of an idle
     channel's state, which also bounds how far a prompt's deadline can be extended. wants: whether a mini-app starts
-    from this text and soft context; then the text is no free answer to a prompt. on_change: called with a channel whose
-    prompts or soft context have changed.
+    from this text and soft context; then the text is no free answer to a prompt. is_behind: whether messages of a
+    channel are still to be read; until then its prompts are kept, as one may answer a prompt in time. on_change: called
+    with a channel whose prompts or soft context have changed.
     """
 
     AWAITING_TTL_SECONDS = 120.0
@@ -139,6 +140,7 @@ class ConversationStateManager:
         soft_context_ttl_seconds: float = SOFT_CONTEXT_TTL_SECONDS,
         cache_ttl_seconds: float = CACHE_TTL_SECONDS,
         wants: Callable[[str, Mapping[str, Any]], bool] = lambda _text, _soft_context: False,
+        is_behind: Callable[[ChatGuid], bool] = lambda _chat_guid: False,
         on_change: Callable[[ChatGuid], None] = lambda _chat_guid: None,
     ) -> None:
         self._clock = clock
@@ -146,6 +148,7 @@ class ConversationStateManager:
         self._soft_ttl = timedelta(seconds=soft_context_ttl_seconds)
         self._cache_ttl = timedelta(seconds=cache_ttl_seconds)
         self._wants = wants
+        self._is_behind = is_behind
         self._on_change = on_change
         self._chats: dict[ChatGuid, _Chat] = {}
         self._metrics = Metrics()
@@ -167,19 +170,20 @@ class ConversationStateManager:
         is_for_others: bool = False,
         keeps_prompt: bool = False,
         is_again: bool = False,
+        at: datetime | None = None,
     ) -> Meaning:
         """Finds out what a message means and where it is routed. Without user_id, only prompts open to anyone resolve.
 
         recent_messages: earlier messages, oldest first, as {"role", "content"}. message_id: the message cannot answer
         a prompt that a later message shows. is_direct: the message mentions the bot or replies to it. is_for_others: it
         names or replies to somebody else, and so resolves nothing. keeps_prompt: a cancel, too, leaves its prompt open,
-        for the caller to clear. is_again: the message was counted before.
+        for the caller to clear. is_again: the message was counted before. at: when it was posted; None: now.
         """
         started = perf_counter()
         soft_context = self.soft_context(chat_guid)
         result = None
         if not is_for_others:
-            prompts = (p for p in self._open(chat_guid, user_id) if _can_be_known(p, message_id))
+            prompts = (p for p in self._open(chat_guid, user_id, at) if _can_be_known(p, message_id))
             found = (self._resolved(message, p, soft_context, is_direct=is_direct) for p in prompts)
             result = next(filter(None, found), None)
         if result is None:
@@ -290,17 +294,17 @@ class ConversationStateManager:
         chat = self._chats.get(chat_guid)
         return list(chat.prompts) if chat else []
 
-    def is_open(self, prompt: Prompt) -> bool:
-        """Whether a prompt from find() can still be answered."""
-        return self._clock() < prompt.deadline
+    def is_open(self, prompt: Prompt, at: datetime | None = None) -> bool:
+        """Whether a prompt from find() can be answered, at this time or now."""
+        return (at or self._clock()) < prompt.deadline
 
     def awaited_of(self, chat_guid: ChatGuid, user_id: int | None) -> Prompt | None:
         """The open prompt that this user may answer: their own before one open to anyone."""
         return next(iter(self._open(chat_guid, user_id)), None)
 
-    def is_awaiting(self, chat_guid: ChatGuid) -> bool:
-        """Whether anything is awaited in the channel."""
-        return any(map(self.is_open, self.prompts(chat_guid)))
+    def is_awaiting(self, chat_guid: ChatGuid, at: datetime | None = None) -> bool:
+        """Whether anything is awaited in the channel, at this time or now."""
+        return any(self.is_open(prompt, at) for prompt in self.prompts(chat_guid))
 
     def shown(self, prompt: Prompt, message_id: int, question: str) -> None:
         """Records which message of ours shows a prompt, and its text."""
@@ -336,8 +340,9 @@ class ConversationStateManager:
         return prompt, Miss.ASKS_AGAIN if prompt.misses == MISSES_BEFORE_ASKING_AGAIN else Miss.STAYS_OPEN
 
     def expire(self) -> list[Prompt]:
-        """Drops the prompts past their deadline, and returns them."""
-        due = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p)]
+        """Drops the prompts past their deadline, unless their channel is behind, and returns them."""
+        late = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p)]
+        due = [p for p in late if not self._is_behind(p.chat_guid)]
         for prompt in due:
             self.clear_prompt(prompt)
         return due
@@ -416,9 +421,9 @@ class ConversationStateManager:
         chat.used = now
         return chat
 
-    def _open(self, chat_guid: ChatGuid, user_id: int | None) -> list[Prompt]:
+    def _open(self, chat_guid: ChatGuid, user_id: int | None, at: datetime | None = None) -> list[Prompt]:
         """The open prompts that a user may answer, their own first."""
-        mine = [p for p in self.prompts(chat_guid) if p.user_id in (user_id, None) and self.is_open(p)]
+        mine = [p for p in self.prompts(chat_guid) if p.user_id in (user_id, None) and self.is_open(p, at)]
         return sorted(mine, key=lambda prompt: prompt.user_id is None)
 
     def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:

@@ -42,7 +42,8 @@ class Intake:
 
         Changes nothing yet.
         """
-        if self._states.is_awaiting(question.channel_id) or self._offers.is_open(question.channel_id):
+        channel_id, at = question.channel_id, question.message.timestamp
+        if self._states.is_awaiting(channel_id, at) or self._offers.is_open(channel_id):
             return self._read(question, conversation)
         return question
 
@@ -106,7 +107,7 @@ class Intake:
         is_again: bool = False,
     ) -> Meaning:
         me = self._discord.bot()[1]
-        is_for_others = self._states.is_awaiting(channel_id) and (  # else it makes no difference
+        is_for_others = self._states.is_awaiting(channel_id, message.timestamp) and (  # else it makes no difference
             addresses_others(message, me) or (conversation is not None and names_others(message, conversation, me))
         )
         return self._states.process_message(
@@ -119,6 +120,7 @@ class Intake:
             is_for_others=is_for_others,
             keeps_prompt=True,
             is_again=is_again,
+            at=message.timestamp,
         )
 
     def _words(self, message: MessageRecord) -> str:

@@ -12,10 +12,12 @@ import pytest
 
 from decider import Reason
 from discord_io.backlog import LIMIT
+from discord_io.prompt_cards import EXPIRED
 from persistence.lifecycle import ALIVE
 from playground.gateway import Session
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, whisper
+from tests.support.clock import FakeClock
 from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import StubModel
@@ -102,6 +104,23 @@ async def test_a_question_is_answered_though_others_spoke_long_after_it(scene: S
     wall.behind = 0
     async with life(scene):
         await scene.answer_to(question)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(60, ADDED), (130, EXPIRED)])
+async def test_what_it_asked_is_answered_by_what_was_said_in_time(
+    stub: StubModel, tmp_path: Path, seconds: float, shown: str
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            await asked_which(stage)
+        clock.advance(seconds)
+        stage.say("Ada", "1")
+        clock.advance(200 - seconds)
+        async with life(stage):
+            await stage.shows(shown)
+            await stage.at_rest()
+            assert not stage.journal.find("decided", decision="respond") or shown == ADDED
 
 
 async def test_several_in_one_channel_are_taken_up_in_order(scene: Scene) -> None:
