@@ -60,7 +60,7 @@ class ChannelConversation:
     came_from: the channel it moved here from, and the last message there. unwelcome: what was done to an unprompted
     answer; follow-ups are off until somebody calls the bot. has_answered: whether the current or last turn has recorded
     its history. passed_over: messages older than told_through that the model was not told, since each waited for a turn
-    of its own.
+    of its own. is_revived: it had expired, and was restored for a missed message.
     """
 
     channel_id: int
@@ -96,6 +96,7 @@ class ChannelConversation:
     has_asked_for_thread: bool = False
     came_from: tuple[int, int] | None = None
     has_other_bots: bool = False
+    is_revived: bool = False
 
     def __post_init__(self) -> None:
         self.looked_up = self.looked_up.union(*(m.quoted_from or m.forwarded_from for m in self.messages)) or NOBODY

@@ -249,7 +249,7 @@ class ConversationManager:
         if conversation is None or self._holds[channel_id]:
             return
         active = conversation.last_activity
-        if active > until:  # it was restored only now, for an earlier message
+        if active > until and conversation.is_revived:
             active = max((m.timestamp for m in conversation.messages), default=until)
         if self.is_over(channel_id, until - active):
             self._expire(conversation)
@@ -375,7 +375,8 @@ class ConversationManager:
             return None
         self._left.pop(channel_id, None)
         if at is not None:
-            conversation.last_activity = self._clock()  # it continues with messages that are only read now
+            # It continues with messages that are only read now.
+            conversation.last_activity, conversation.is_revived = self._clock(), True
         conversation.trim(self._max_messages, self._max_characters)
         self._conversations[channel_id] = conversation
         return conversation

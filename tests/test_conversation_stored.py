@@ -255,6 +255,14 @@ def test_it_ends_where_nobody_spoke_for_too_long_until_then(
         assert len(process.manager) == int(not ends or is_held)
 
 
+def test_it_had_not_ended_while_an_answer_was_made_in_it(process: Process) -> None:
+    process.start(said(ANNA))
+    with process.manager.hold(CHANNEL):
+        process.clock.advance(100)
+    process.manager.end_if_silent(CHANNEL, until=NOON + timedelta(seconds=90))
+    assert process.manager.get(CHANNEL)
+
+
 @pytest.mark.parametrize(("seconds", "ends"), [(60, False), (61, True)])
 @pytest.mark.parametrize("is_held", [False, True])
 def test_one_restored_for_what_was_missed_ends_by_when_somebody_spoke(
