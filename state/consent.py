@@ -80,8 +80,9 @@ class Consent:
         return self._forgotten.is_before_any(record.message_id)
 
     def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
-        """The message without what may not be kept or shown to the model."""
-        return redacted(record) if record.author_id in self._opted_out else self.unquoted(channel_id, record)
+        """The message without what may not be kept or shown to the model. It may be an old one that has changed."""
+        is_unread = record.author_id in self._opted_out or self.is_forgotten(channel_id, record)
+        return redacted(record) if is_unread else self.unquoted(channel_id, record)
 
     def unquoted(self, channel_id: int, record: MessageRecord) -> MessageRecord:
         """The message without its quote, if that is of somebody who opted out or of a forgotten message."""

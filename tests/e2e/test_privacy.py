@@ -129,6 +129,30 @@ async def test_what_was_said_while_opted_out_is_not_read_after_opting_in(scene: 
     assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("way", ["pinned", "edited before, and found after a restart"])
+async def test_what_was_said_while_opted_out_is_not_read_when_it_is_seen_again_after_opting_in(
+    stage: Scene, way: str
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        await stage.use("Ada", "optout")
+        await stage.ask("Ben", "hello")
+        said = stage.say("Ada", "my cat has a name")
+        await stage.decision(said)
+        await stage.edit(said, TELLS)
+        await stage.use("Ada", "optin")
+        if way == "pinned":
+            heard = stage.heard("raw_message_edit", said)
+            stage.pg.world.pin(stage.pg.world.message(said.channel_id, said.id), said.author)
+            await heard
+            await stage.ask("Ben", "which cat?")
+            assert SECRET not in stage.told()
+    async with life(stage):
+        await stage.ask("Ben", "which animals?")
+        assert SECRET not in stage.told()
+    assert not on_disk(stage.folder, SECRET)
+
+
 async def test_a_choice_survives_a_restart_and_can_be_taken_back(stage: Scene) -> None:
     stage.stub.default = lambda _: Reply("I see.")
     async with life(stage):
