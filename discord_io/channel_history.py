@@ -103,7 +103,8 @@ class ChannelHistory:
         if found is None or not is_persons(found):
             return None
         read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], {})
-        return self._consent.tellable(where, with_forwarded(read, await self.forwarded(found)))
+        told = self._consent.tellable(where, with_forwarded(read, await self.forwarded(found)))
+        return with_forwarded(told, frozenset({where} - {channel_id})) if told else None
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
         """A message of the bot's own that somebody replies to, as far as the model may be shown it."""

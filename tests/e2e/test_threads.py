@@ -10,7 +10,7 @@ from decider import Reason
 from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_who_may_read import call, link
-from tests.support.lives import life
+from tests.support.lives import life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -174,6 +174,27 @@ async def test_the_model_is_told_what_the_thread_was_begun_at_and_by_whom(stage:
         await stage.delete(starter)
         await stage.ask("Ada", "and then?", channel="flood")
         assert "flooded" not in stage.told()
+
+
+@pytest.mark.parametrize("ending", ["", "of the conversation", "of the process"])
+async def test_an_answer_in_a_thread_goes_with_the_channel_in_which_the_thread_was_begun(
+    stage: Scene, ending: str
+) -> None:
+    flooded = "the server room is flooded"
+    thread = open_thread(stage, "Ada", "flood", message=stage.say("Ben", flooded))
+    lives = 2 if ending == "of the process" else 1
+    for number in range(lives):
+        async with life(stage):
+            if number == 0:
+                stage.stub.replies.append(Reply(f"Ben says that {flooded}."))
+                await stage.ask("Ada", "what is it about?", channel="flood")
+                if ending == "of the conversation":
+                    stage.bot.conversations.end(thread)
+            if number == lives - 1:
+                await stage.use("Ada", "forget", everything=True)
+                await stage.ask("Ada", "and now?", channel="flood")
+                assert flooded not in stage.told()
+    assert not on_disk(stage.folder, flooded)
 
 
 async def test_a_thread_begun_at_a_message_that_is_being_answered_is_a_place_of_its_own(stage: Scene) -> None:
