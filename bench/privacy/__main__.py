@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import random
 import sys
@@ -18,6 +19,7 @@ from tests.support.lives import life, open_stage
 from tests.support.stub_model import StubModel
 
 SHOWN = 40  # of the last things that happened
+STEPS_ALONE = 6  # while the bot is away
 
 
 def main() -> int:
@@ -27,6 +29,7 @@ def main() -> int:
     parser.add_argument("--lives", type=int, default=2)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first walk")
     given = parser.parse_args()
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # a bot that is killed hangs up on its model
     wrong = 0
     for seed in range(given.seed, given.seed + given.walks):
         walk = asyncio.run(_take(seed, given.steps, given.lives))
@@ -54,13 +57,16 @@ async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives:
     async with open_stage(stub, folder, clock=FakeClock()) as scene:
         walk = Walk(scene, seed)
         for _ in range(lives):
-            walk.wakes()
-            async with life(scene, model="openai-chat:stub", **SETTINGS):
-                await scene.at_rest()
-                for _ in range(steps):
-                    await walk.step()
-                    if walk.found:
-                        return walk
+            with walk.wakes():
+                async with life(scene, model="openai-chat:stub", **SETTINGS):
+                    await walk.caught_up()
+                    for _ in range(steps):
+                        await walk.step()
+                        if walk.found:
+                            return walk
+                    await walk.ends()
+            for _ in range(STEPS_ALONE):
+                await walk.step()
         return walk
 
 

@@ -6,7 +6,7 @@ The rules are those of docs/privacy.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -17,7 +17,8 @@ WORD = re.compile(r"qx[a-p]{6}xq")
 
 @dataclass(slots=True)
 class Said:
-    """A message that holds a word: a person's own, a forward of it, or the bot's answer.
+    """A message that holds a word, also in its file: a person's own, a forward of it, or the bot's answer. Or the title
+    of a thread, with its id below zero.
 
     at: the step in which it was said, or came in by an edit. stands: it has not been deleted or edited since. private:
     its author had opted out.
@@ -37,11 +38,11 @@ class Words:
     """All words, by who said them first, and where they stand by forwards and the bot's answers since.
 
     people_forgotten, channels_forgotten: the step in which they were last. readers: of each channel, who may read it;
-    direct: the channels of direct messages. step: the current one.
+    guilds: of each, its server, 0 for direct messages. step: the current one.
     """
 
     readers: dict[int, frozenset[int]]
-    direct: Set[int]
+    guilds: dict[int, int]
     first: dict[str, Said] = field(default_factory=dict)
     forwards: list[Said] = field(default_factory=list)
     answers: list[Said] = field(default_factory=list)
@@ -59,10 +60,16 @@ class Words:
             letters += "abcdefghijklmnop"[letter]
         return f"qx{letters}xq"
 
-    def gone(self, message_id: int) -> None:
-        """Notes that a message was deleted or edited."""
+    def gone(self, message_id: int, words: Iterable[str] | None = None) -> None:
+        """Notes that a message was deleted, or these words in it by an edit."""
         for said in (*self.first.values(), *self.forwards, *self.answers):
-            if said.message_id == message_id:
+            if said.message_id == message_id and (words is None or said.word in words):
+                said.stands = False
+
+    def channel_gone(self, channel_id: int) -> None:
+        """Notes that a thread was deleted."""
+        for said in (*self.first.values(), *self.forwards, *self.answers):
+            if said.channel_id == channel_id:
                 said.stands = False
 
     def is_erased(self, word: str) -> bool:
@@ -81,7 +88,8 @@ class Words:
         """Whether what was said there may be told here: all who read here may read there, in the same server."""
         if here in (there, ANYWHERE):
             return True
-        return there not in self.direct and here not in self.direct and self.readers[here] <= self.readers[there]
+        guild = self.guilds[there]
+        return guild != 0 and guild == self.guilds[here] and self.readers[here] <= self.readers[there]
 
     def may_not_be_told(self, word: str, channel_id: int, asked: Iterable[int]) -> str:
         """Why it must not be told to the model that answers these messages in a channel; empty: it may be."""

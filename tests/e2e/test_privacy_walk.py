@@ -11,11 +11,11 @@ from bench.privacy.words import Said, Words
 from state.consent import Forgotten
 from tests.support.stub_model import StubModel
 
-ADA, BEN, GENERAL, HIDDEN, DIRECT = 1, 2, 10, 11, 12
+ADA, BEN, GENERAL, HIDDEN, DIRECT, THREAD, ELSEWHERE = 1, 2, 10, 11, 12, 13, 14
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [9, 12, 210])
+@pytest.mark.parametrize("seed", [9, 1003, 1013])
 async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) -> None:
     walk = await walked(stub, tmp_path / "state", seed, steps=60, lives=2)
     assert not walk.found, "\n".join(walk.log)
@@ -31,7 +31,8 @@ async def test_a_walk_finds_what_is_read_again_after_it_was_forgotten(
 
 
 def test_what_may_be_told_is_known_of_each_word() -> None:
-    words = Words({GENERAL: frozenset((ADA, BEN)), HIDDEN: frozenset((ADA,)), DIRECT: frozenset((ADA,))}, {DIRECT})
+    readers = {GENERAL: frozenset((ADA, BEN)), HIDDEN: frozenset((ADA,)), DIRECT: frozenset((ADA,))}
+    words = Words(readers, {GENERAL: 1, HIDDEN: 1, DIRECT: 0})
     for word, channel in (("said", GENERAL), ("hidden", HIDDEN), ("written", DIRECT)):
         words.first[word] = Said(word, ADA, channel, channel, at=1)
     assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["", *["not to be read there"] * 2]
@@ -49,3 +50,16 @@ def test_what_may_be_told_is_known_of_each_word() -> None:
     }
     words.forwards.append(Said("said", BEN, GENERAL, 30, at=4))  # of what is gone: Ben's words now
     assert not words.may_not_be_told("said", GENERAL, ())
+
+
+def test_a_word_is_for_its_server_and_goes_with_its_message_or_thread() -> None:
+    readers = dict.fromkeys((GENERAL, THREAD, ELSEWHERE), frozenset((ADA, BEN)))
+    words = Words(readers, {GENERAL: 1, THREAD: 1, ELSEWHERE: 2})
+    for word, channel, message in (("said", GENERAL, 30), ("attached", GENERAL, 30), ("there", THREAD, 31)):
+        words.first[word] = Said(word, ADA, channel, message, at=1)
+    assert [words.may_not_be_told(word, THREAD, ()) for word in words.first] == ["", "", ""]
+    assert {words.may_not_be_told(word, ELSEWHERE, ()) for word in words.first} == {"not to be read there"}
+    words.gone(30, ["said"])
+    assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["deleted", "", ""]
+    words.channel_gone(THREAD)
+    assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["deleted", "", "deleted"]

@@ -98,17 +98,17 @@ def in_snapshots(folder: Path, text: str) -> list[str]:
 
 def on_disk(folder: Path, text: str) -> list[str]:
     """The files that hold it, be it sealed with the key in the folder, be it in room that they do not use any more."""
+    return sorted({path for path, _ in all_on_disk(folder, re.compile(re.escape(text.encode())))})
+
+
+def all_on_disk(folder: Path, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, bytes]]:
+    """As on_disk(), for all that matches: the file, and what was found in it."""
     key = _content(folder / KEY_FILE).strip()
     cipher = algorithms.AES(hmac.digest(key, b"values", "sha256")) if key else None
-    sought = text.encode()
-    return [
-        str(path) for path in folder.rglob("*") if any(_reads(part, sought) for part in _parts(_content(path), cipher))
-    ]
-
-
-def _reads(part: bytes, sought: bytes) -> bool:
-    """Whether it stands among words. To look for words alone would take ten times as long."""
-    return sought in part and any(sought in words for words in WORDS.findall(part))
+    for path in folder.rglob("*"):
+        for part in _parts(_content(path), cipher):
+            if pattern.search(part):  # to look among words alone would take ten times as long
+                yield from ((str(path), found) for words in WORDS.findall(part) for found in pattern.findall(words))
 
 
 def _parts(content: bytes, cipher: algorithms.AES | None) -> Iterator[bytes]:

@@ -1,0 +1,79 @@
+"""The people of a walk and where they meet: who sees what, and what each has said there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from bench.privacy.words import Words
+from playground.model import FORUM, Event, Message
+from playground.server import Playground
+
+PEOPLE = ("Ada", "Ben", "Chloe", "Dan")  # Ada manages the servers; only she and Ben see #secret
+MANAGER, INSIDERS = "Ada", ("Ada", "Ben")
+AUTOMATIC = ("Robo", "Hook")  # another bot, and a webhook
+CHANNELS = ("general", "random", "secret")
+NEWEST = 4  # threads that people go on in
+
+
+class Places:
+    """Two servers with their channels and threads, and direct messages. words: knows who reads which of them.
+
+    ids: of people, by name. posted: their messages, as they were.
+    """
+
+    def __init__(self, pg: Playground, random: Random) -> None:
+        self._pg, self._random = pg, random
+        pg.add_person("Dan")
+        pg.add_channel("secret")
+        self.ids = {name: pg.person(name) for name in PEOPLE}
+        everybody, insiders = frozenset(self.ids.values()), frozenset(self.ids[name] for name in INSIDERS)
+        for outsider in everybody - insiders:
+            pg.deny(pg.channel("secret"), "view_channel", member=outsider)
+        self.ids |= {"Robo": pg.add_bot("Robo"), "Hook": pg.add_webhook("Hook")}
+        self.channels = [*map(pg.channel, CHANNELS), pg.channel("general", pg.add_guild("Elsewhere"))]
+        self.forum = pg.add_channel("forum", type=FORUM)
+        self.threads: list[int] = []
+        readers = dict.fromkeys((*self.channels, self.forum), everybody) | {pg.channel("secret"): insiders}
+        direct = {pg.dm(person): frozenset((person,)) for person in everybody}
+        self.words = Words(readers | direct, {id_: pg.world.channel(id_).guild_id or 0 for id_ in (*readers, *direct)})
+        self.posted: dict[str, list[Message]] = {name: [] for name in self.ids}
+        pg.world.listen(self._listen)
+
+    def _listen(self, event: Event) -> None:
+        """Notes new threads, which all read who read their channel."""
+        if event.name == "THREAD_CREATE" and event.channel and event.channel.id not in self.threads:
+            thread = event.channel
+            self.words.readers[thread.id] = self.words.readers[thread.parent_id or 0]
+            self.words.guilds[thread.id] = thread.guild_id or 0
+            self.threads.append(thread.id)
+
+    def sees(self, who: str, channel: int) -> bool:
+        return self.ids[who] in self.words.readers[channel]
+
+    def one(self, who: str) -> int:
+        """A channel, thread or direct message in which somebody may write."""
+        if who in AUTOMATIC:
+            return self._random.choice(self.channels)
+        there = (*self.channels, *self.threads[-NEWEST:], self._pg.dm(self.ids[who]))
+        return self._random.choice([id_ for id_ in there if self.sees(who, id_)])
+
+    def seen(self, who: str) -> list[Message]:
+        """The newest messages in all channels that somebody sees."""
+        return [m for id_ in self.words.readers if self.sees(who, id_) for m in self._pg.messages(id_)[-25:]]
+
+    def own(self, who: str) -> Sequence[Message]:
+        """Somebody's newest messages that still stand, as they stand."""
+        standing = {message.id: message for id_ in self.words.readers for message in self._pg.messages(id_)}
+        return [standing[message.id] for message in self.posted[who] if message.id in standing][-12:]
+
+    def opened_by(self, who: str) -> list[int]:
+        """The newest threads that somebody opened."""
+        world = self._pg.world
+        return [id_ for id_ in self.threads if world.thread(world.channel(id_)).owner_id == self.ids[who]][-NEWEST:]
+
+    def gone(self, thread: int) -> None:
+        """Notes that a thread was deleted."""
+        self.threads.remove(thread)
+        del self.words.readers[thread]
+        self.words.channel_gone(thread)
