@@ -187,11 +187,11 @@ class ChannelConversation:
             return [m for m in self.messages[:end] if not m.is_other_bot][-count:]
         return self.messages[max(end - count, 0) : end]
 
-    def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
-        """A copy with only the latest messages, in which the newest, `utterance`, stands for all of `messages`."""
-        ids = {m.message_id for m in messages}
-        others = [m for m in self.messages[-MAX_JOINED:] if m.message_id not in ids]
-        return replace(self, messages=[*others, utterance], names={}, called={})
+    def named_by(self, message: MessageRecord) -> frozenset[int]:
+        """Whom a message mentions, replies to or calls by name, whether or not it is already recorded."""
+        if self._is_newest(message):
+            return self.named.get(message.message_id, NOBODY)
+        return message.named | called_by_name(message, self.names, self.called)
 
     @property
     def participants(self) -> Collection[int]:

@@ -46,7 +46,7 @@ from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
 from understanding.name_calls import is_told_of
-from understanding.names import called_by_name, calls_stranger
+from understanding.names import calls_stranger
 from understanding.stopping import stops_person
 from understanding.wording import Wording, read
 
@@ -398,7 +398,7 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
 
 def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
     """Whether it names a person other than the bot, with or without a mention."""
-    return bool((message.named | called_by_name(message, conversation.names, conversation.called)) - {bot_user_id})
+    return bool(conversation.named_by(message) - {bot_user_id})
 
 
 def _is_alone(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place) -> bool:

@@ -45,16 +45,15 @@ OF_NAME: dict[str, Aspect] = {
             bot_to_own bot_messages_since_own""",
         Aspect.BOT_ASKED: "to_author_asks bot_asks",
         Aspect.BOT_SPOKE: "bot_ago bot_seconds bot_words bot_in_window bot_to_others_ago people_since_bot",
-        Aspect.PARTNER: """partner bot_score rival_score margin rank own_to_bot rival_to_own own_to_rival own_since
-            own_to_rivals_since rivals_to_own_since free_since own_to own_before_to before_run previous_is_bots""",
+        Aspect.PARTNER: """partner bot_score rival_score margin rank own_to_bot rival_to_own own_to_rival
+            rivals_to_own_since free_since own_to own_before_to before_run previous_is_bots""",
         Aspect.ANSWERED: """room_answered_of_6 room_left_alone taken_up left_alone_since_bot own_said own_answered
-            own_answered_share own_answered_of_3 own_last_answered own_left_alone own_calls""",
-        Aspect.OWN_WORDS: "own_seconds own_words own_asks own_in_window own_ago run burst",
+            own_answered_share own_answered_of_3 own_last_answered own_left_alone""",
+        Aspect.OWN_WORDS: "own_seconds own_words own_in_window own_ago run",
         Aspect.SPEAKERS: "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5 other_ago other_seconds previous_seconds",
         Aspect.NAMES_OTHERS: "names_others names_others_first names_speakers names_person names_person_last",
         Aspect.NAMES_BOT: "names_bot names_bot_first names_bot_anywhere",
-        Aspect.QUESTION: """asks ends_asking says_question starts_question starts_asking talk_ask talk_verb lead_ask
-            lead_verb lead_can_you lead_i_ask talk_can_you talk_i_ask""",
+        Aspect.QUESTION: "asks ends_asking talk_ask talk_verb talk_can_you lead_ask lead_verb lead_can_you",
         Aspect.LENGTH: "words length rare_words",
         Aspect.CROWD: "people window_seconds window_speakers window_named",
         Aspect.OPEN_QUESTION: "open_question open_asks",
@@ -65,7 +64,6 @@ OF_BEGINNING: Mapping[str, Aspect] = {
     "last_": Aspect.BOT_ASKED,
     "rival_": Aspect.SPEAKERS,
     "alike_": Aspect.OVERLAP,
-    "thread_": Aspect.OVERLAP,
     "rare_": Aspect.OVERLAP,
     "shared_": Aspect.OVERLAP,
     "new_words": Aspect.OVERLAP,
@@ -118,12 +116,12 @@ def _answered(features: Features, speaks_for: bool) -> str:
 
 
 def _overlap(features: Features, speaks_for: bool) -> str:
-    margin = features["thread_margin"]
-    if margin > 0 and speaks_for:
+    mine, others = (max(features[name], 0) for name in ("alike_bot", "alike_rival"))
+    if mine > others and speaks_for:
         return "it used words of mine"
-    if margin < 0 and not speaks_for:
+    if mine < others and not speaks_for:
         return "it used other people's words"
-    return "" if speaks_for or margin else "it used no words of mine"
+    return "" if speaks_for or mine else "it used no words of mine"
 
 
 def _length(features: Features, _speaks_for: bool) -> str:

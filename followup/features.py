@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import compress
 
@@ -17,20 +17,19 @@ from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
 from state.engagement import RECENT
 from state.message import MessageRecord
-from understanding.wording import TALK, words_of_name
+from understanding.wording import words_of_name
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. A missing value is a number outside the normal range."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MOST_MESSAGES = 60.0
-BURST = timedelta(seconds=20)
 FADING = 0.88  # the factor by which each older message counts less in a pair's score
 OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # whom somebody was talking with
+NONE: frozenset[str] = frozenset()
 SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
 LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
     last_shares_question last_lines""".split()
-NONE: frozenset[str] = frozenset()
 DIGIT = re.compile("[0-9]")
 ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
@@ -40,13 +39,8 @@ def _named(prefix: str, classes: str) -> Mapping[str, str]:
     return {one: f"{prefix}_{one}" for one in classes.split()}
 
 
-SAYS = _named("says", "you me pointing everybody request denial report modal opinion article preposition question")
-STARTS = _named("starts", "question asking yes_no going_on greeting hedge request me")
-SAYS_TALK = _named("talk", " ".join(TALK))
-STARTS_TALK = _named(
-    "lead",
-    "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room",
-)
+SAYS = _named("talk", "about ask can_you i laugh room thanks verb we when you you_social")
+STARTS = _named("lead", "ask make verb vary can_you")
 
 
 def features(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Features:
@@ -97,7 +91,6 @@ def _of_turns(scene: Scene) -> Features:
         "bot_messages_since_own": min(engagement.bot_messages - standing.bot_messages, 20) if spoke else -1,
         "own_seconds": scene.seconds(spoke),
         "own_words": own[0].wording.count if own else -1,
-        "own_asks": own[0].wording.asks if own else -1,
         "own_to": _whom(own[0].named, scene.bot) if own else -1,
         "own_before_to": _whom(own[1].named, scene.bot) if len(own) > 1 else -1,
     }
@@ -113,16 +106,13 @@ def _of_talk(scene: Scene) -> Features:
     author, bot, speakers = scene.author, scene.bot, scene.speakers
     last = dict.fromkeys(("bot_to_own", "own_to_bot", "rival_to_own", "own_to_rival"), NEVER)
     scores: defaultdict[int, float] = defaultdict(float)
-    own = own_to_rivals = rivals_to_own = free = 0
+    rivals_to_own = free = 0
     weight = 1.0
     in_turn = zip(speakers, [*speakers[1:], None], scene.targets, strict=False)
     for ago, (speaker, previous, targets) in enumerate(in_turn, 1):
         is_since = last["bot_to_own"] == NEVER
         if speaker == author:
-            own += is_since
-            if targets:
-                own_to_rivals += is_since and targets != {bot}
-            elif previous is not None:
+            if not targets and previous is not None:
                 scores[previous] += weight
             for target in targets:
                 scores[target] += 3 * weight
@@ -144,8 +134,6 @@ def _of_talk(scene: Scene) -> Features:
         **last,
         **_compared(scores, scene),
         "partner": NOBODY if with_bot == with_rival == NEVER else BOT if with_bot < with_rival else OTHER,
-        "own_since": own,
-        "own_to_rivals_since": own_to_rivals,
         "rivals_to_own_since": rivals_to_own,
         "free_since": free,
     }
@@ -228,13 +216,13 @@ def _flags(names: Mapping[str, str]) -> Callable[[frozenset[str]], Features]:
     return lru_cache(maxsize=256)(lambda classes: {name: one in classes for one, name in names.items()})
 
 
-_says, _starts, _says_talk, _starts_talk = map(_flags, (SAYS, STARTS, SAYS_TALK, STARTS_TALK))
+_says, _starts = map(_flags, (SAYS, STARTS))
 
 
 def _of_words(scene: Scene) -> Features:
     """The message's words, those that it shares with the bot's, and how many of its rare words are new."""
     words, wording = scene.words, scene.message.wording
-    cues, first, length = wording.cues, wording.first, 1 + wording.length
+    length = 1 + wording.length
     return {
         "words": wording.count,
         "length": wording.length,
@@ -244,9 +232,7 @@ def _of_words(scene: Scene) -> Features:
         "ends_asking": wording.ends_asking,
         "has_link": wording.has_link,
         "commas": wording.commas,
-        "is_command": wording.is_command,
-        **_says(cues),
-        **_starts(first),
+        "starts_greeting": "greeting" in wording.first,
         "shared_to_author": max((len(words.intersection(m.wording.tokens)) for m in scene.to_author), default=-1),
         "shared_bot": len(words.intersection(scene.latest.wording.tokens)) if scene.latest else -1,
         "rare_words": len(scene.rare),
@@ -265,7 +251,6 @@ def _of_answers(scene: Scene) -> Features:
         "own_answered_of_3": (trail & 7).bit_count(),
         "own_last_answered": trail & 1 if standing.said else -1,
         "own_left_alone": min(standing.said, (trail & -trail).bit_length() - 1 if trail else 8),
-        "own_calls": min(standing.calls, 5),
         "room_answered_of_6": room.answered,
         "room_left_alone": room.since,
         "taken_up": room.taken_up,
@@ -276,15 +261,13 @@ def _of_answers(scene: Scene) -> Features:
 def _of_pattern(scene: Scene) -> Features:
     """The latest speakers in order, and how quickly they spoke."""
     speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
-    now, since = scene.now.timestamp(), scene.now - BURST
+    now = scene.now.timestamp()
     last = [BOT if speaker == bot else NOBODY if speaker == author else OTHER for speaker in speakers[:5]]
-    own = [past.timestamp for past, speaker in zip(window, speakers, strict=True) if speaker == author]
     rival = window[scene.rival] if scene.rival >= 0 else None
     return {
         **dict(zip(SPEAKERS, (*last, -1, -1, -1, -1, -1), strict=False)),
         "run": scene.run,
-        "burst": sum([at >= since for at in own]),
-        "own_ago": speakers.index(author) + 1 if own else 0,
+        "own_ago": speakers.index(author) + 1 if author in speakers else 0,
         "other_ago": scene.rival + 1,
         "other_seconds": min(now - rival.timestamp.timestamp(), MOST_SECONDS) if rival else NEVER_SECONDS,
         "previous_seconds": min(now - window[0].timestamp.timestamp(), MOST_SECONDS) if window else NEVER_SECONDS,
@@ -296,15 +279,14 @@ def _of_pattern(scene: Scene) -> Features:
 def _of_phrases(scene: Scene) -> Features:
     """Classes of words and phrases in several languages, names among them."""
     wording, content = scene.message.wording, scene.message.content
-    talk, lead, tokens, is_foreign = wording.talk, wording.lead, wording.tokens, not content.isascii()
+    tokens, is_foreign = wording.tokens, not content.isascii()
     return {
-        **_says_talk(talk),
-        **_starts_talk(lead),
+        **_says(wording.talk),
+        **_starts(wording.lead),
         "names_person": len(scene.people),
         "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
         "names_bot_anywhere": scene.engagement.bot_name.casefold() in scene.words,
         "has_number": DIGIT.search(content) is not None or (is_foreign and any(map(str.isdigit, content))),
-        "has_quote": content.startswith(">") or '"' in content or "“" in content,
         "repeats_marks": "??" in content or "!!" in content,
         "non_ascii": is_foreign,
     }
@@ -340,38 +322,24 @@ def _of_people(scene: Scene) -> Features:
     latest, place = scene.latest, scene.rival
     rival = scene.window[place] if place >= 0 else None
     asked = next((m for m in scene.window if m.message_id == latest.reply_to_id), None) if latest else None
+    to_author = scene.to_author[0] if scene.to_author else None
     with_bot, with_rival = scene.alike(latest), scene.alike(rival)
+    is_bots = scene.room.is_bots
+    is_others = [not own for own in is_bots]
+    rare_with, rare_without = (NONE.union(*compress(scene.shared_rare, of)) for of in (is_bots, is_others))
     return {
         "rival_asks": rival.wording.asks if rival else -1,
         "rival_asks_ask": bool(rival.wording.lead & {"ask", "verb", "you_social"}) if rival else -1,
         "rival_words": rival.wording.count if rival else -1,
-        "rival_to_author": scene.author in scene.targets[place] if rival else -1,
         "rival_to_bot": scene.bot in scene.targets[place] if rival else -1,
         "rival_after_bot": latest is not None and rival is not None and rival.timestamp >= latest.timestamp,
         "rival_laughs": "laugh" in rival.wording.talk if rival else -1,
         "alike_bot": with_bot,
         "alike_rival": with_rival,
         "alike_margin": with_bot - with_rival,
-        "alike_to_author": scene.alike(scene.to_author[0] if scene.to_author else None),
+        "alike_to_author": with_bot if to_author is latest else scene.alike(to_author),
         "alike_own": scene.alike(scene.own_messages[0] if scene.own_messages else None),
         "alike_asked": scene.alike(asked),
-        **_of_threads(scene),
-    }
-
-
-def _of_threads(scene: Scene) -> Features:
-    """How similar the message is to the thread of talk with the bot, and to the talk without it."""
-    is_bots = scene.room.is_bots
-    is_others = [not own for own in is_bots]
-    with_bot, without = (NONE.union(*compress(scene.shared.values(), of)) for of in (is_bots, is_others))
-    rare_with, rare_without = (NONE.union(*compress(scene.shared_rare, of)) for of in (is_bots, is_others))
-    count = max(len(scene.grams), 1)
-    bot, people = len(with_bot) / count, len(without) / count
-    return {
-        "thread_bot": bot,
-        "thread_people": people,
-        "thread_margin": bot - people,
-        "thread_new": 1 - len(with_bot | without) / count,
         "rare_bot": len(rare_with),
         "rare_people": len(rare_without),
         "rare_only_bot": len(rare_with - rare_without),

@@ -7,7 +7,7 @@ messages back at most), and the engagement. Each message's wording (understandin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from conversation import ChannelConversation
 from state.engagement import Engagement, Mark, Standing
 from state.message import MessageRecord
-from understanding.names import called_by_name, named_in
+from understanding.names import named_in
 from understanding.wording import rare_of
 
 WINDOW = 12
@@ -51,8 +51,7 @@ class Scene(NamedTuple):
     in the window of the newest message of another person, -1: none. others: people the message names, without the bot.
     latest: the bot's last message. to_author: the bot's last messages to the author. people: (index among the words,
     user id) of people it names without a mention. words, rare, grams: the message's words, rare words and runs of
-    letters. shared: the runs of letters in common with each message of the window, by that message's id(); shared_rare:
-    the rare words in common, in the window's order.
+    letters. shared_rare: the rare words in common with each message of the window.
     """
 
     message: MessageRecord
@@ -75,7 +74,6 @@ class Scene(NamedTuple):
     words: frozenset[str]
     rare: frozenset[str]
     grams: frozenset[str]
-    shared: Mapping[int, frozenset[str]]
     shared_rare: Sequence[frozenset[str]]
 
     def ago(self, mark: Mark | None) -> float:
@@ -89,25 +87,21 @@ class Scene(NamedTuple):
         grams = self.grams
         if past is None or not grams:
             return -1
-        if (shared := self.shared.get(id(past))) is not None:
-            return len(shared) / len(grams)
-        # Behind the window nobody keeps them: to look for each takes half as long as to cut them all out.
-        return sum(map(past.wording.run_together.__contains__, grams)) / len(grams)
+        return len(grams.intersection(past.wording.grams)) / len(grams)
 
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
     author, wording = message.author_id, message.wording
-    words, grams = wording.words, frozenset(wording.grams)
+    words = wording.words
     rare = rare_of(words)
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     speakers = [past.author_id for past in window]
-    named, called = conversation.named, conversation.called
+    named = conversation.named
     targets = [named.get(past.message_id, NONE) for past in window]
     spoke = engagement.bot_spoke
     is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
     bot_messages = _newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else []
-    others = message.named | called_by_name(message, conversation.names, called)
     return Scene(
         message=message,
         author=author,
@@ -121,15 +115,14 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         run=next((place for place, speaker in enumerate(speakers) if speaker != author), len(speakers)),
         rival=next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot_user_id)), -1),
         room=_room(window, speakers, targets, bot_user_id),
-        others=others - {bot_user_id},
+        others=conversation.named_by(message) - {bot_user_id},
         latest=bot_messages[0] if bot_messages else None,
         to_author=[m for m in bot_messages if author in m.addressed],
         own_messages=_newest_by(author, OWN_MESSAGES, earlier),
-        people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
+        people=[(place, who) for place, who in named_in(wording.tokens, conversation.called) if who != author],
         words=words,
         rare=rare,
-        grams=grams,
-        shared={id(past): grams.intersection(past.wording.grams) for past in window},
+        grams=frozenset(wording.grams),
         shared_rare=[rare.intersection(past.wording.tokens) for past in window] if rare else [],
     )
 

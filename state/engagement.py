@@ -29,7 +29,7 @@ class Standing:
     spoke: their own; spoken_to: the bot's to them; addressed: somebody else's to them. bot_messages: how many the bot
     had posted when they last spoke. told_off: they told the bot to keep out. said: how many messages they posted;
     answered: how many of these the bot answered; trail: which of the last 8 it answered, one bit each, the newest
-    lowest; calls: how many called the bot.
+    lowest.
     """
 
     spoke: Mark | None = None
@@ -40,7 +40,6 @@ class Standing:
     said: int = 0
     answered: int = 0
     trail: int = 0
-    calls: int = 0
 
     @property
     def due_since(self) -> Mark | None:
@@ -123,7 +122,6 @@ class Engagement:
             said=standing.said + 1,
             answered=standing.answered,
             trail=standing.trail << 1 & TRAIL,
-            calls=standing.calls + is_calling_back,
         )
         return Engagement(
             self.number + 1, self.bot_messages, self.bot_spoke, self.bot, self.bot_name, _newest(people), author

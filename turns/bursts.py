@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from channel_conversation import MAX_JOINED
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
     CALLING,
@@ -118,7 +119,9 @@ class Bursts:
         if len(messages) > 1:
             utterance = replace(utterance, content=_newest_words(messages))
         if conversation.messages[-1:] != messages:  # several, or others have spoken since
-            conversation = conversation.joined(messages, utterance)
+            ids = {m.message_id for m in messages}
+            others = [m for m in conversation.messages[-MAX_JOINED:] if m.message_id not in ids]
+            conversation = replace(conversation, messages=[*others, utterance], names={}, called={})
         return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
 
     def may_go_on(self, question: Question, decision: Decision) -> bool:

@@ -75,7 +75,6 @@ def _read_talk(text: str) -> dict[str, frozenset[str]]:
 
 TALK_OF: Mapping[str, frozenset[str]] = _read_talk(Path(__file__).with_name("talk.txt").read_text(encoding="utf-8"))
 IN_TALK = frozenset(TALK_OF)
-TALK: Sequence[str] = sorted({name for names in TALK_OF.values() for name in names})
 _FILLING, _ASKING = frozenset("ok so and but wait laugh agree".split()), frozenset("ask verb make".split())
 FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and not names & _ASKING)
 """Words with which a message may begin before its actual content."""

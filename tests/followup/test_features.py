@@ -129,7 +129,7 @@ def test_the_bot_is_weighed_against_the_authors_other_partners() -> None:
     lunch = [said(BEN, f"<@{ANNA}> lunch?", after(12)), said(ANNA, f"<@{BEN}> when?", after(13))]
     with_ben = look_at(said(ANNA, "sure", after(20)), *ANSWERED, *lunch)
     assert with_ben["margin"] < 0 < with_ben["rank"]
-    assert with_ben["own_to_rivals_since"] == with_ben["rivals_to_own_since"] == 1
+    assert with_ben["rivals_to_own_since"] == 1
 
 
 # Names
@@ -181,9 +181,6 @@ def test_a_bot_whose_name_has_no_words_is_not_called_by_every_message(content: s
     assert not look_at(said(ANNA, content), *earlier)["names_bot"]
 
 
-# Words that are shared
-
-
 # How far it looks
 
 
@@ -195,9 +192,6 @@ def test_the_window_is_of_twelve_messages() -> None:
     assert (within["bot_in_window"], within["partner"], within["bot_to_own"]) == (1, WITH_BOT, WINDOW)
     assert (beyond["bot_in_window"], beyond["partner"], beyond["bot_to_own"]) == (0, NOBODY, NEVER)
     assert beyond["is_due"]
-    rivals = said(BEN, "cold water", after(12))
-    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW - 1))["rare_people"] > 0
-    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW))["rare_people"] == 0
 
 
 def test_the_bots_words_are_found_up_to_three_hundred_messages_back() -> None:
@@ -276,7 +270,7 @@ def test_the_last_five_speakers_are_told_apart() -> None:
     assert [found[f"speaker_{place}"] for place in range(1, 6)] == [NOBODY, WITH_BOT, NOBODY, OTHER, -1]
 
 
-def test_a_run_is_unbroken_and_a_burst_is_quick() -> None:
+def test_a_run_is_unbroken() -> None:
     own = [
         said(ANNA, "one", NOON),
         said(BEN, "hm", after(14)),
@@ -284,33 +278,29 @@ def test_a_run_is_unbroken_and_a_burst_is_quick() -> None:
         said(ANNA, "3", after(16)),
     ]
     found = look_at(said(ANNA, "four", after(30)), *own)
-    assert (found["run"], found["burst"], found["own_ago"], found["other_ago"]) == (2, 2, 1, 3)
+    assert (found["run"], found["own_ago"], found["other_ago"]) == (2, 1, 3)
     assert (found["other_seconds"], found["previous_seconds"]) == (16, 14)
     assert found["window_speakers"] == 2
 
 
-# Phrases, and people without a sign
+# Phrases and marks
 
 
 @pytest.mark.parametrize(
     ("content", "set_"),
     [
-        ("ok can you make it shorter", "talk_can_you talk_make talk_vary lead_can_you"),
-        ("tell ben about it", "talk_make lead_make names_person"),
-        ("tell that to ben", "talk_make lead_make names_person names_person_last"),
+        ("ok can you make it shorter", "talk_can_you lead_can_you"),
+        ("tell ben that it rains", "lead_make"),
         ("the parley bot is odd", "names_bot_anywhere"),
         ("at 5", "has_number"),
-        ('she said "hi"', "has_quote"),
-        ("> hi", "has_quote"),
         ("what??", "repeats_marks"),
         ("schön", "non_ascii"),
-        ("tell anna about it", "talk_make lead_make"),
     ],
 )
-def test_words_phrases_people_and_marks_of_a_text(content: str, set_: str) -> None:
+def test_words_phrases_and_marks_of_a_text(content: str, set_: str) -> None:
     found = look_at(said(ANNA, content, after(20)), *ANSWERED)
-    looked_at = """talk_can_you talk_make talk_vary lead_can_you lead_make talk_room talk_thanks names_person
-        names_person_last names_bot_anywhere has_number has_quote repeats_marks non_ascii"""
+    looked_at = """talk_can_you lead_can_you lead_make talk_room talk_thanks names_bot_anywhere has_number repeats_marks
+        non_ascii"""
     assert [name for name in looked_at.split() if found[name]] == set_.split()
 
 
@@ -344,7 +334,7 @@ def test_the_last_words_of_another_person() -> None:
     assert found["rival_asks_ask"]
     assert found["rival_laughs"]
     assert found["rival_after_bot"]
-    assert (found["rival_to_author"], found["rival_to_bot"]) == (True, False)
+    assert not found["rival_to_bot"]
     before = look_at(said(ANNA, "hi", after(20)), *ANSWERED)
     assert (before["rival_words"], bool(before["rival_after_bot"])) == (2, False)
     assert look_at(said(ANNA, "hi"))["rival_asks"] == -1
@@ -359,14 +349,10 @@ def test_letters_in_common_show_whose_words_are_taken_up() -> None:
     assert look_at(said(ANNA, "hi", after(20)), *ANSWERED)["alike_bot"] == -1  # too short to tell
 
 
-def test_what_the_bot_is_part_of_is_a_thread_and_all_else_another() -> None:
-    lunch = [said(BEN, "we could have noodles for lunch", after(12)), said(CLEO, "noodles again", after(14))]
-    bots = look_at(said(ANNA, "kernel of the laptop", after(20)), *ANSWERED, *lunch)
-    theirs = look_at(said(ANNA, "lunch with noodles", after(20)), *ANSWERED, *lunch)
-    assert bots["thread_margin"] > 0 > theirs["thread_margin"]
-    assert (bots["rare_only_bot"], theirs["rare_people"]) == (2, 2)
-    assert look_at(said(ANNA, "zebra", after(20)), *ANSWERED)["thread_new"] == 1
-    assert (bots["previous_is_bots"], look_at(said(ANNA, "hi", after(20)), *ANSWERED)["previous_is_bots"]) == (0, 1)
+def test_it_is_known_whether_the_bot_was_part_of_what_was_said_before() -> None:
+    lunch = said(CLEO, "noodles again", after(14))
+    assert not look_at(said(ANNA, "hi", after(20)), *ANSWERED, lunch)["previous_is_bots"]
+    assert look_at(said(ANNA, "hi", after(20)), *ANSWERED)["previous_is_bots"]
 
 
 def test_what_somebody_else_asked_stays_open_until_the_bot_answers_it() -> None:

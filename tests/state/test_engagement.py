@@ -209,13 +209,3 @@ def test_which_of_the_last_eight_were_answered_is_kept() -> None:
     assert heard(engagement) == (8, 1, "10000000")
     assert heard(engaged(said(ANNA), replied(ANNA), before=engagement)) == (9, 2, "00000001")
     assert engaged(*(said(ANNA) for _ in range(1_000)), replied(ANNA)).standing(ANNA).trail == 1
-
-
-def test_calls_are_counted_by_mention_reply_and_name() -> None:
-    before = engaged(said(ANNA, f"<@{BOT}> hi"), replied(ANNA))
-    calls = (
-        said(ANNA, f"<@{BOT}> hi"),
-        said(ANNA, "no", reply_to_id=5, reply_to_author_id=BOT),
-        said(ANNA, "parley there?", calls_bot="parley"),
-    )
-    assert engaged(*calls, said(ANNA, "hm"), said(BEN, f"<@{BOT}>"), before=before).standing(ANNA).calls == 3
