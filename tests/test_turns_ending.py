@@ -167,6 +167,16 @@ async def test_who_is_cut_off_or_still_waits_at_the_end_is_told(bench: Bench) ->
     assert bench.spent == [INTERRUPTED_TOKENS, 0]
 
 
+async def test_a_question_that_comes_as_the_rest_is_left_to_another_process_leaves_nothing_open(bench: Bench) -> None:
+    await running(bench, first="The beginning")
+    drained = asyncio.create_task(bench.turns.drain(25, leaves=True))
+    await settle()
+    late = Question(said(BEN), Place(GUILD, CHANNEL + 1))
+    asyncio.get_running_loop().call_later(25, bench.turns.submit, late)
+    await drained
+    assert len(bench.turns) == 0
+
+
 async def test_draining_waits_for_notices_too(bench: Bench) -> None:
     bench.wire.seconds_per_call = 2
     bench.turns.announce(Question(said(ANNA), Place(GUILD, CHANNEL)), "Enough.")

@@ -231,9 +231,8 @@ class TurnQueue:
         self._cut_off, self._is_leaving = not leaves, leaves
         for queue in self._queues.values():
             if leaves and not (queue.turn and queue.turn.has_acted):  # else a tool's action would be repeated
-                if queue.turn:
+                if queue.turn and queue.task:  # one that has not begun finds out by itself, and closes what it holds
                     queue.turn.leave()
-                if queue.task:
                     queue.task.cancel()
             elif queue.turn:
                 queue.turn.end(Cancel.SHUTDOWN)
