@@ -18,6 +18,8 @@ from tests.support.lives import in_snapshots, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 
+pytestmark = pytest.mark.slow
+
 TELLS = "my bicycle is called Xanadu"
 REST = "what is it called?"
 

@@ -31,6 +31,8 @@ from tests.support.stub_model import Call, Reply
 from tests.support.three_shards import COUNT, guild_on, mention
 from turns.ending_texts import RESTARTING
 
+pytestmark = pytest.mark.slow
+
 GIVEN = 1
 DATABASES = cycle(range(5, 16))  # a test's own: bots of the one before may still be writing
 

@@ -23,6 +23,8 @@ from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import StubModel
 from turns.ending_texts import RESTARTING
 
+pytestmark = pytest.mark.slow
+
 
 class Wall:
     """The playground's clock, which can be turned."""

@@ -20,7 +20,7 @@ WHOLE = "First words, and the rest."
 LONG = " ".join(f"word{number}" for number in range(900))
 MANY = 10_000
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("impatient")]
 
 
 @pytest.fixture
@@ -51,7 +51,6 @@ async def half_said(scene: Scene, fault: dict[str, Any], **how: Any) -> tuple[Me
     return question, stub
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [
@@ -68,7 +67,6 @@ async def test_an_edit_that_fails_for_long_is_made_once_discord_takes_it(scene: 
     assert not scene.journal.find("post_failed")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("no_nonces")
 @pytest.mark.parametrize("part", [1, 2])
 async def test_a_send_that_arrived_though_the_line_broke_is_looked_up_and_not_repeated(scene: Scene, part: int) -> None:
@@ -142,7 +140,6 @@ async def test_where_nobody_can_tell_what_arrived_a_line_says_so(scene: Scene, m
     assert not scene.bot.parts.pending.of(question.channel_id).questions
 
 
-@pytest.mark.slow
 async def test_a_line_that_breaks_at_every_send_costs_nothing(scene: Scene) -> None:
     scene.pg.faults.add("POST", SENDS, drop=True, times=6)
     assert (await scene.ask("Ada", "hello")).content == "You said: @Parley hello"

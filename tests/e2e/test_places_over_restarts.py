@@ -22,6 +22,8 @@ from tests.support.lives import kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"direct_messages": "open", "decision_log": "content"}
 SECRET = "Xanadu"
 TELLS = f"my bicycle is called {SECRET}"

@@ -19,6 +19,8 @@ from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply
 
+pytestmark = pytest.mark.slow
+
 SECRET = "bluebell"
 QUOTING = f"Chloe's code is {SECRET}."
 

@@ -33,6 +33,8 @@ from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 from tests.support.scene import Scene, make_bot, notify
 from tests.support.stub_model import StubModel
 
+pytestmark = pytest.mark.slow
+
 CHANNELS, ASKED_EVERY = 500, 50  # as often as one person may ask
 LATE_SECONDS = 0.1
 FEW = 20  # requests for the history of channels; an answer takes one

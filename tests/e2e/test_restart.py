@@ -21,6 +21,8 @@ from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply
 
+pytestmark = pytest.mark.slow
+
 SURE = Call("ask_confirmation", '{"question": "Are you sure?"}')
 NAME = Call("ask_text", '{"question": "What is it called?"}')
 Answers = Callable[[Scene, Message, str], Awaitable[None]]

@@ -17,6 +17,8 @@ from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 
+pytestmark = pytest.mark.slow
+
 SECRET = "Tim"
 TELLS = f"my cat is called {SECRET}"
 LOGGED = {"decision_log": "content"}

@@ -35,6 +35,8 @@ from storage.store import StoreError
 from tests.support.people import ANNA, BEN, CLEO, said
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 COUNT = 4
 GUILDS = [(number + COUNT) << 22 for number in range(COUNT)]  # one on each shard
 CHANNELS = [guild + 1 for guild in GUILDS]
