@@ -102,7 +102,9 @@ class ChannelHistory:
                 log.info("history_failed", channel=channel_id, detail=str(error))
         if found is None or not is_persons(found):
             return None
-        read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], {})
+        # Without what it replies to: of a reply, drew_on would say only whom it quotes, and not from where it comes.
+        read = replace(self._reader.record(found), reply_to_id=None, reply_to_author_id=None, reply_to_author="")
+        read = replace(read, reply_to_text="", reply_files=())
         told = self._consent.tellable(where, with_forwarded(read, await self.forwarded(found)))
         return with_forwarded(told, frozenset({where} - {channel_id})) if told else None
 

@@ -176,12 +176,14 @@ async def test_the_model_is_told_what_the_thread_was_begun_at_and_by_whom(stage:
         assert "flooded" not in stage.told()
 
 
+@pytest.mark.parametrize("is_reply", [False, True])
 @pytest.mark.parametrize("ending", ["", "of the conversation", "of the process"])
 async def test_an_answer_in_a_thread_goes_with_the_channel_in_which_the_thread_was_begun(
-    stage: Scene, ending: str
+    stage: Scene, ending: str, is_reply: bool
 ) -> None:
     flooded = "the server room is flooded"
-    thread = open_thread(stage, "Ada", "flood", message=stage.say("Ben", flooded))
+    news = stage.say("Chloe", "any news?")
+    thread = open_thread(stage, "Ada", "flood", message=stage.say("Ben", flooded, reply_to=news.id if is_reply else None))
     lives = 2 if ending == "of the process" else 1
     for number in range(lives):
         async with life(stage):
