@@ -257,7 +257,7 @@ class ChannelConversation:
         before = self.find(message.message_id)
         self._change({message.message_id: message})
         # The bot edits its own message many times as it streams, and Discord sends an edit for each unfurled link.
-        is_edited = before is None or before.own_words != message.own_words
+        is_edited = before is None or before.words_in(self.channel_id) != message.words_in(self.channel_id)
         if is_edited and not message.is_bot:
             self._leave(self._told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
@@ -343,8 +343,8 @@ class ChannelConversation:
         }
         changes = {**quoting, **changes}
         # A message that differs only by an unfurled link or a quotation has the same words.
-        words = {m.message_id: m.own_words for m in self.messages}
-        gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.own_words)]
+        here, words = self.channel_id, {m.message_id: m.words_in(self.channel_id) for m in self.messages}
+        gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.words_in(here))]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A running turn was told the old words, and will bring them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])

@@ -51,7 +51,7 @@ class Changes:
     async def retitled(self, guild_id: int, thread_id: int) -> None:
         """Applies a post's new title, which is kept in the message that opens it."""
         if self._snapshots.has(thread_id) and (opening := await self._backlog.opening(thread_id)):
-            self.revised(thread_id, guild_id, opening, is_by_author=False)
+            self.revised(thread_id, guild_id, opening, is_by_author=True)
 
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies the deletion of messages."""
@@ -101,7 +101,7 @@ class Changes:
             if (new := self._backlog.edited(there[message_id])) is None or new.is_bot:
                 continue
             if old := seen.get(message_id):
-                is_changed = old.own_words != new.own_words or (message_id == channel_id and old.text != new.text)
+                is_changed = old.words_in(channel_id) != new.words_in(channel_id)
             else:
                 is_changed = lines[message_id] != line_of(new)
             if is_changed:

@@ -49,7 +49,9 @@ class Edit:
 
     @property
     def is_reworded(self) -> bool:
-        return self.before is not None and self.before.own_words != self.message.own_words
+        """Whether its author changed its words, or the title of the post that it opens."""
+        before, here = self.before, self.channel_id
+        return before is not None and before.words_in(here) != self.message.words_in(here)
 
     @property
     def may_be_reworded(self) -> bool:

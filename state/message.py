@@ -147,6 +147,11 @@ class MessageRecord(_Found):
         embeds."""
         return self.text if self.is_other_bot else self.content, self.attached
 
+    def words_in(self, channel_id: int) -> tuple[str, str, frozenset[str]]:
+        """Its own_words as it stands in a channel: with the title of the post that it opens, which has its id."""
+        title = self.text.partition("\n")[0] if self.message_id == channel_id else ""
+        return title, *self.own_words
+
     @property
     def mentions(self) -> frozenset[int]:
         """The ids of the users it mentions."""

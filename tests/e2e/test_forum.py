@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.e2e.test_offers import ANSWER, wait
 from tests.support.clock import FakeClock
 from tests.support.lives import life, on_disk, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
 TITLE, WORDS = "printer on fire", "It smokes since this morning, and the lamp is red."
 
@@ -75,6 +76,7 @@ async def test_a_title_that_was_changed_is_neither_told_nor_kept(stage: Scene, w
     async with life(stage):
         opening = post(stage)
         stage.clock.advance(1)
+        stage.stub.replies.append(Reply(calls=(Call("search_history", json.dumps({"words": TITLE})),)))
         await stage.ask("Ben", "what should she do?", channel=TITLE)
         assert f"{TITLE}\n    {WORDS}" in stage.told()
         if when == "in the conversation":

@@ -183,7 +183,9 @@ async def test_an_answer_in_a_thread_goes_with_the_channel_in_which_the_thread_w
 ) -> None:
     flooded = "the server room is flooded"
     news = stage.say("Chloe", "any news?")
-    thread = open_thread(stage, "Ada", "flood", message=stage.say("Ben", flooded, reply_to=news.id if is_reply else None))
+    thread = open_thread(
+        stage, "Ada", "flood", message=stage.say("Ben", flooded, reply_to=news.id if is_reply else None)
+    )
     lives = 2 if ending == "of the process" else 1
     for number in range(lives):
         async with life(stage):
