@@ -32,7 +32,7 @@ from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
-from state.optout import without_label, without_quote
+from state.optout import UNREAD, without_label, without_quote
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
@@ -240,7 +240,8 @@ class ChannelConversation:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
         people = {m.author_id for m in self.messages if not m.is_bot}
         people.update(self.looked_up, *(m.drew_on for m in self.messages))
-        quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
+        # Of a question of somebody who opted out the quote is not kept, but was told.
+        quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text or m.readable == UNREAD}
         return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
 
     def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
@@ -337,7 +338,7 @@ class ChannelConversation:
 
     def _change(self, changes: Changes) -> None:
         quoting = {
-            m.message_id: requoted(m, changed)
+            m.message_id: requoted(m, changed) if changed or not m.is_label else without_label(m)
             for m in self.messages
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }

@@ -269,8 +269,10 @@ class Transcript:
     def remove(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies a deletion."""
 
-        def unquoted(message: Message) -> Message:
-            return _quoting(message, "") if message.metadata.get("reply_to_id") in message_ids else message
+        def unquoted(message: Message) -> Message | None:
+            if message.metadata.get("reply_to_id") not in message_ids:
+                return message
+            return None if "is_label" in message.metadata else _quoting(message, "")
 
         for message_id in message_ids:
             self._put(channel_id, message_id, None)

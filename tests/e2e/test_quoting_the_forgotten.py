@@ -10,7 +10,7 @@ import pytest
 from agents.gateway import Asked
 from conversation import MessageRecord
 from discord_io.actions import NOT_TOLD, DiscordActions
-from discord_io.channel_history import UNREAD_FORWARD
+from discord_io.channel_history import HISTORY_MESSAGES, UNREAD_FORWARD
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_threads import open_thread
@@ -96,6 +96,17 @@ async def test_a_reply_does_not_name_the_forgotten(scene: Scene, how: str) -> No
     assert scene.told().count('Now answer "Ben".') == 3
     await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "Chloe")
+
+
+async def test_an_answer_to_somebody_who_opted_out_goes_with_those_to_whom_they_replied(scene: Scene) -> None:
+    """Of their question no quote is kept."""
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    for number in range(HISTORY_MESSAGES):
+        scene.say("Ada", f"number {number}")
+    await scene.use("Ben", "optout")
+    scene.stub.replies.append(Reply(QUOTING))
+    await scene.ask("Ben", "what is it?", reply_to=said.id)
+    await forgotten(scene)
 
 
 @pytest.mark.parametrize("way", ["restarted", "summed up"])

@@ -56,6 +56,21 @@ async def test_the_words_of_a_button_go_with_whoever_said_them(scene: Scene) -> 
     assert SECRET not in scene.told()
 
 
+async def test_the_words_of_a_button_go_with_its_card(scene: Scene) -> None:
+    card = await chosen_from(scene)
+    scene.stub.replies.append(Reply("That one."))
+    scene.press("Ben", card, "1.")
+    await scene.shows("That one.")
+    await scene.at_rest()
+    for message in scene.pg.messages(card.channel_id):
+        if SECRET in message.content:
+            scene.pg.delete(message)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+
+
 @pytest.mark.parametrize("what", ["a choice", "a mini-app's", "a mini-app's called off", "go on"])
 async def test_what_waits_to_be_answered_keeps_nothing_of_the_forgotten(scene: Scene, what: str) -> None:
     ask = {"a choice": chosen_from, "go on": cut}.get(what, listed)
