@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -101,11 +100,10 @@ class Backlog:
         if not self.is_post(thread_id):
             return None
         try:
-            message = copy(thread.starter_message or await thread.fetch_message(thread_id))
+            message = thread.starter_message or await thread.fetch_message(thread_id)
         except FAILURES as error:
             log.info("history_failed", channel=thread_id, detail=str(error))
             return None
-        message.channel = thread  # the cached message may have the thread as it was
         return self.edited(message)
 
     def requote(self, message_ids: Collection[int]) -> None:

@@ -161,7 +161,8 @@ def _title(message: discord.Message) -> str:
     channel = message.channel
     if not isinstance(channel, discord.Thread) or channel.id != message.id:
         return ""
-    return f"{channel.name}\n" if isinstance(channel.parent, discord.ForumChannel) else ""
+    thread = channel.guild.get_thread(channel.id) or channel  # a cached message may have the thread as it was
+    return f"{thread.name}\n" if isinstance(thread.parent, discord.ForumChannel) else ""
 
 
 def _texts(components: Iterable[object]) -> Iterator[str]:

@@ -50,7 +50,8 @@ class Changes:
 
     async def retitled(self, guild_id: int, thread_id: int) -> None:
         """Applies a post's new title, which is kept in the message that opens it."""
-        if self._snapshots.has(thread_id) and (opening := await self._backlog.opening(thread_id)):
+        is_known = self._snapshots.has(thread_id) or self._snapshots.may_hold(thread_id, thread_id)
+        if is_known and (opening := await self._backlog.opening(thread_id)):
             self.revised(thread_id, guild_id, opening, is_by_author=True)
 
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:

@@ -44,7 +44,7 @@ async def test_a_mention_in_a_post_is_answered_with_what_the_post_asks_across_a_
     forum(stage, kind)
     opening = post(stage)
     assert stage.clock
-    stage.clock.advance(7_200)  # its words are older than what else is read of a channel
+    stage.clock.advance(600)  # its words are older than what else is read of a channel
     async with life(stage):
         await stage.ask("Ben", "what should she do?", channel=TITLE)
         assert f"{TITLE}\n    {WORDS}" in stage.told()
@@ -69,7 +69,7 @@ async def test_the_title_of_a_post_is_told_and_kept_no_longer_than_what_opens_it
     assert not on_disk(stage.folder, TITLE)
 
 
-@pytest.mark.parametrize("when", ["in the conversation", "while the bot is away"])
+@pytest.mark.parametrize("when", ["in the conversation", "after the conversation", "while the bot is away"])
 async def test_a_title_that_was_changed_is_neither_told_nor_kept(stage: Scene, when: str) -> None:
     forum(stage)
     assert stage.clock
@@ -79,11 +79,18 @@ async def test_a_title_that_was_changed_is_neither_told_nor_kept(stage: Scene, w
         stage.stub.replies.append(Reply(calls=(Call("search_history", json.dumps({"words": TITLE})),)))
         await stage.ask("Ben", "what should she do?", channel=TITLE)
         assert f"{TITLE}\n    {WORDS}" in stage.told()
+        if when == "after the conversation":
+            stage.clock.advance(600)
+            stage.bot.parts.sweep()
+            await stage.bot.snapshots.settled()
+            stage.pg.change_thread(opening.channel_id, name="smoke")
+            await stage.ask("Ben", "and elsewhere?")
         if when == "in the conversation":
             stage.pg.change_thread(opening.channel_id, name="smoke")
             await stage.ask("Ben", "and now?", channel="smoke")
             assert TITLE not in stage.told()
-    if when != "in the conversation":
+    assert when == "while the bot is away" or not on_disk(stage.folder, TITLE)
+    if when == "while the bot is away":
         stage.pg.change_thread(opening.channel_id, name="smoke")
     async with life(stage):
         await stage.ask("Ben", "and then?", channel="smoke")
