@@ -19,7 +19,7 @@ NEWEST = 4  # threads that people go on in
 class Places:
     """Two servers with their channels and threads, and direct messages. words: knows who reads which of them.
 
-    ids: of people, by name. posted: their messages, as they were.
+    ids: of people, by name. posted: their messages, as they were. members: of private threads.
     """
 
     def __init__(self, pg: Playground, random: Random) -> None:
@@ -31,9 +31,11 @@ class Places:
         for outsider in everybody - insiders:
             pg.deny(pg.channel("secret"), "view_channel", member=outsider)
         self.ids |= {"Robo": pg.add_bot("Robo"), "Hook": pg.add_webhook("Hook")}
-        self.channels = [*map(pg.channel, CHANNELS), pg.channel("general", pg.add_guild("Elsewhere"))]
+        self.elsewhere = pg.add_guild("Elsewhere")
+        self.channels = [*map(pg.channel, CHANNELS), pg.channel("general", self.elsewhere)]
         self.forum = pg.add_channel("forum", type=FORUM)
         self.threads: list[int] = []
+        self.members: dict[int, frozenset[int]] = {}
         readers = dict.fromkeys((*self.channels, self.forum), everybody) | {pg.channel("secret"): insiders}
         direct = {pg.dm(person): frozenset((person,)) for person in everybody}
         self.words = Words(readers | direct, {id_: pg.world.channel(id_).guild_id or 0 for id_ in (*readers, *direct)})
@@ -50,6 +52,16 @@ class Places:
 
     def sees(self, who: str, channel: int) -> bool:
         return self.ids[who] in self.words.readers[channel]
+
+    def close_or_open(self, channel: int, who: str) -> bool:
+        """Takes from somebody the right to see a channel and its threads, or gives it back. Returns which."""
+        opens, person = not self.sees(who, channel), self.ids[who]
+        (self._pg.allow if opens else self._pg.deny)(channel, "view_channel", member=person)
+        for id_ in (channel, *(id_ for id_ in self.threads if self._pg.world.channel(id_).parent_id == channel)):
+            before = self.words.readers[id_]
+            may = opens and person in self.members.get(id_, (person,))
+            self.words.readers[id_] = before | {person} if may else before - {person}
+        return opens
 
     def one(self, who: str) -> int:
         """A channel, thread or direct message in which somebody may write."""

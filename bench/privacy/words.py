@@ -72,6 +72,25 @@ class Words:
             if said.channel_id == channel_id:
                 said.stands = False
 
+    def month_passed(self) -> None:
+        """Notes that nothing is kept any more: what stands in Discord may be read again, if somebody asks about it."""
+        self.people_forgotten.clear()
+        self.channels_forgotten.clear()
+        for said in (*self.first.values(), *self.forwards):
+            said.private &= said.author_id in self.opted_out
+
+    def is_only_in(self, guild_id: int, word: str) -> bool:
+        """Whether it was said in this server alone."""
+        said = (self.first[word], *(said for said in (*self.forwards, *self.answers) if said.word == word))
+        return all(self.guilds[one.channel_id] == guild_id for one in said)
+
+    def may_not_be_kept(self, word: str) -> str:
+        """Why it must not be stored; empty: it may be. A tool call may repeat a title that a thread had."""
+        why, first = self.may_not_be_told(word, ANYWHERE, ()), self.first[word]
+        is_title = first.message_id == -first.channel_id
+        is_post = any(said.message_id == said.channel_id == first.channel_id for said in self.first.values())
+        return "" if why == "deleted" and is_title and not is_post else why
+
     def is_erased(self, word: str) -> bool:
         """Whether its author was forgotten since they last said or forwarded it, or all that was said there."""
         first = self.first[word]
