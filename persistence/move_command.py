@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,17 +13,21 @@ from pathlib import Path
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import in_use
 from persistence.open_store import CHECK, MOVING, PAGE, find_seal, open_stores
+from persistence.people import LIST, OPTED_OUT, YES
 from storage.store import Key, Store
 
 
 def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
-    """Runs the command, and returns the exit code: 2 if there is no Redis, or the target is not empty.
+    """Runs the command, and returns the exit code: 2 if there is no Redis, rows are damaged, or the target is not
+    empty.
 
     Raises InUseError while a bot is running, and as the function from open_stores() does.
     """
     parser = argparse.ArgumentParser(prog="python bot.py move", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--back", action="store_true", help="from Redis into STATE_DIR")
-    is_back = parser.parse_args(arguments).back
+    parser.add_argument("--without-damaged", action="store_true", help="copies the rest if rows are damaged")
+    parsed = parser.parse_args(arguments)
+    is_back = parsed.back
     if redis_url is None:
         sys.stderr.write(
             "REDIS_URL or DISCORD_TOKEN is not set, and Redis is used only with both: set both, REDIS_URL to the "
@@ -44,7 +49,13 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
                 sys.stderr.write(f"{to_name} is not empty: use an empty one.\n")
                 return 2
             target.write({Key(MOVING, 0): b"true"})
-            count = _copy(source, target)
+            count, damaged = _copy(source, target)
+            if damaged:
+                lost = ", ".join(f"{n:,} of {kind}" for kind, n in sorted(damaged.items()))
+                sys.stderr.write(f"Damaged rows in {from_name}, not copied: {lost}. The log lines above name each.\n")
+                if not parsed.without_damaged:
+                    sys.stderr.write("Copy the rest with --without-damaged. Until then no bot starts with the copy.\n")
+                    return 2
             seals = [find_seal(state_dir, url, keys) for url in (None, redis_url)]
             from_seal, to_seal = reversed(seals) if is_back else seals
             with suppress(OSError, sqlite3.Error):  # if this fails, it fails again in use, and is logged then
@@ -56,13 +67,22 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
     return 0
 
 
-def _copy(source: Store, target: Store) -> int:
-    """Copies all rows. Returns how many."""
-    count = 0
+def _copy(source: Store, target: Store) -> tuple[int, Counter[str]]:
+    """Copies all rows that can be read. Returns how many, and how many of each kind are damaged.
+
+    A damaged opt-out is copied as one: the id of its row is enough.
+    """
+    count, damaged = 0, Counter[str]()
     for rows in _all(source):
-        target.write({key: value for key, value in rows.items() if value is not None})
-        count += sum(value is not None for value in rows.values())
-    return count
+        for key in [key for key, value in rows.items() if value is None]:
+            if key.kind == OPTED_OUT and key.id != LIST:
+                rows[key] = YES
+            else:
+                damaged[key.kind] += 1
+                del rows[key]
+        target.write(rows)
+        count += len(rows)
+    return count, damaged
 
 
 def _clear(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -93,6 +94,28 @@ def test_one_that_was_interrupted_is_begun_anew_and_no_bot_starts_on_what_is_the
         check_stores(new, url, None)
         with closing(open_stores(old, url, None)()) as store:
             assert rows(store) == {key: value for key, value in ROWS.items() if key.kind != "alive"}
+
+
+def test_damaged_rows_are_named_and_left_out_only_if_told_so_and_whoever_opted_out_stays_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = Key("alive", 0)
+    with closing(open_stores(tmp_path, None, None)()) as store:
+        store.write(dict.fromkeys([Key("opted_out", 0, 7), Key("opted_out", 0, 8), Key("places", 5), kept], b"1"))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as db:
+        db.execute("UPDATE row SET value = substr(value, 1, 20) WHERE id = 7 OR kind = 'places'")
+        db.commit()
+    with redis_server() as url:
+        assert move_command([], tmp_path, url, None) == 2
+        assert "not copied: 1 of places." in capsys.readouterr().err
+        with pytest.raises(ValueError, match="was interrupted: run it again"):
+            check_stores(tmp_path, url, None)
+        assert move_command(["--without-damaged"], tmp_path, url, None) == 0
+        said = capsys.readouterr()
+        assert "not copied: 1 of places." in said.err
+        assert "Copied 3 rows" in said.out
+        with closing(open_stores(tmp_path, url, None)()) as store:
+            assert rows(store) == {Key("opted_out", 0, 7): b"true", Key("opted_out", 0, 8): b"1", kept: b"1"}
 
 
 def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all(tmp_path: Path) -> None:
