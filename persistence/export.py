@@ -8,6 +8,8 @@ import orjson
 
 from state import Message
 
+CLICKED = "(You clicked a button or chose an option of the bot's. Its words are not yours.)"
+
 
 class Export:
     """Collects the messages of a person. channel_id, guild_id: where the next noted messages are."""
@@ -26,7 +28,7 @@ class Export:
                     "channel": str(self.channel_id),
                     "message": str(message.metadata.get("message_id", "")),
                     "at": message.timestamp,
-                    "content": message.content,
+                    "content": CLICKED if message.metadata.get("is_label") else message.content,
                 }
             )
         return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from discord_io.backlog import id_at
+from persistence.export import CLICKED
 from persistence.holders import Holder
 from persistence.stored_state import Encode, as_json
 from persistence.transcript import Transcript
@@ -176,6 +178,13 @@ async def test_the_export_is_ones_own_words_with_their_places(bench: Bench, monk
         for message in mine
     ]
     assert await bench.snapshots.export(BEN + 9) == b""
+
+
+async def test_the_export_of_a_click_has_not_the_words_of_its_button_which_may_be_somebody_elses(bench: Bench) -> None:
+    label = replace(said(ANNA, "what Ben said"), is_label=True, drew_on=frozenset({BEN}))
+    bench.snapshots.append(Appended(CHANNEL, GUILD, label))
+    exported = orjson.loads(await bench.snapshots.export(ANNA))
+    assert [each["content"] for each in exported["messages"]] == [CLICKED]
 
 
 async def test_a_disk_that_fails_is_told_to_who_waits(bench: Bench) -> None:
