@@ -33,7 +33,7 @@ from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
 from state.optout import UNREAD, without_label, without_quote
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
@@ -111,7 +111,7 @@ class ChannelConversation:
         if message.is_bot:
             # A remote agent still knows what it was told in earlier conversations.
             agent = self.remote.get(message.message_id)
-            before = {who for who in self.told_before.get(agent or "", {}).values() if who != UNKNOWN}
+            before = people_of([self.told_before.get(agent or "", {})]) - {UNKNOWN}
             people = frozenset(self.people_told_of() | before | self.tainted)
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
@@ -279,7 +279,7 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
-        if author_id in self.people_told_of().union(*(told.values() for told in self.told_before.values())):
+        if author_id in self.people_told_of() | people_of(self.told_before.values()):
             self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
@@ -298,7 +298,7 @@ class ChannelConversation:
         others = {m.message_id for m in self.messages} - theirs
         # The author of a trimmed message is not known any more.
         self._leave(agent for i, agent in self.remote.items() if i not in others)
-        self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & {*told.values()})
+        self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & people_of([told]))
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
         cuts = filter(None, (context_of(self.llm_history), *map(cut_before, self.llm_history)))
         if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
@@ -313,11 +313,10 @@ class ChannelConversation:
 
     def left_states(self) -> LeftStates:
         """The remote agents' states for the channel's next conversation."""
-        authors = {m.message_id: min(m.addressees, default=UNKNOWN) if m.is_bot else m.author_id for m in self.messages}
-        authors |= {m.message_id: UNKNOWN for m in self.messages if len(m.addressees) > 1}
+        people = {m.message_id: (*m.addressees,) if m.is_bot else m.said_by for m in self.messages}
         told = {}
         for agent in self.told_before.keys() | self.remote.values():
-            asked = {i: authors.get(i, UNKNOWN) for i, one in self.remote.items() if one == agent}
+            asked = {i: people.get(i) or (UNKNOWN,) for i, one in self.remote.items() if one == agent}
             told[agent] = dict(sorted((self.told_before.get(agent, {}) | asked).items())[-MAX_REMOTE:])
         return LeftStates(dict(self.states), told, self.last_activity)
 

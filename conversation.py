@@ -14,7 +14,7 @@ from channel_conversation import MAX_REMOTE, ChannelConversation
 from llm_history import Cut, History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome, people_of
 
 __all__ = [
     "ChannelConversation",
@@ -168,7 +168,7 @@ class ConversationManager:
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
         """Drops everything one person said in the channel."""
-        self._drop_left(channel_id, lambda _, who: who in (author_id, UNKNOWN))
+        self._drop_left(channel_id, lambda _, people: author_id in people or UNKNOWN in people)
         self._change(channel_id, lambda conversation: conversation.forget(author_id))
 
     def record_agent_state(self, channel_id: int, agent: str, state: AgentState | None) -> None:
@@ -191,15 +191,18 @@ class ConversationManager:
             self._on_change(channel_id)
 
     def drawing_on(self, channel_id: int) -> list[int]:
-        """The other channels whose conversations have words that tools read in this one."""
-        return [c.channel_id for c in self._conversations.values() if channel_id in c.looked_up]
+        """The other channels whose conversations have words that tools read in this one, or whose remote agents know
+        some that were forwarded from it."""
+        told = {i: c.told_before for i, c in self._conversations.items()} | {i: s.told for i, s in self._left.items()}
+        known = {i for i, by_agent in told.items() if channel_id in people_of(by_agent.values())}
+        return [*known.union(c.channel_id for c in self._conversations.values() if channel_id in c.looked_up)]
 
     def record_shared(self, channel_id: int, agent: str, words: Collection[str]) -> None:
         """Notes words that a remote agent is told beside its questions. When a message with one of them is deleted, the
         agent begins a new conversation."""
         if conversation := self.get(channel_id):
             said = [m for m in conversation.messages if not m.is_bot and any(word in m.text for word in words)]
-            told = conversation.told_before.get(agent, {}) | {m.message_id: m.author_id for m in said}
+            told = conversation.told_before.get(agent, {}) | {m.message_id: m.said_by for m in said}
             conversation.told_before[agent] = dict([*told.items()][-MAX_REMOTE:])
             self._on_change(channel_id)
 
@@ -329,7 +332,7 @@ class ConversationManager:
             self._left[conversation.channel_id] = conversation.left_states()
         self._on_change(conversation.channel_id)
 
-    def _drop_left(self, channel_id: int, is_gone: Callable[[int, int], bool]) -> None:
+    def _drop_left(self, channel_id: int, is_gone: Callable[[int, Collection[int]], bool]) -> None:
         self.get(channel_id)  # frees an expired conversation, whose states then are in _left
         if (left := self._left.get(channel_id)) and (rest := left.without(is_gone)) is not left:
             self._left[channel_id] = rest

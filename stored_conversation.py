@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -30,7 +30,18 @@ def _by_agent(told: Any) -> Any:
     return by_agent
 
 
-Told = Annotated[dict[str, dict[int, int]], BeforeValidator(_by_agent)]
+def _all_of(people: Any) -> Any:
+    """Converts the form stored until 2026-11-24: the author's id alone."""
+    return (people,) if isinstance(people, int) else people
+
+
+People = Annotated[tuple[int, ...], BeforeValidator(_all_of)]
+Told = Annotated[dict[str, dict[int, People]], BeforeValidator(_by_agent)]
+
+
+def people_of(told: Iterable[Mapping[int, People]]) -> set[int]:
+    """All people whose words agents were told, perhaps with UNKNOWN. told: by agent, as in LeftStates.told."""
+    return {who for one in told for people in one.values() for who in people}
 
 
 def _known_states(states: Any) -> Any:
@@ -66,18 +77,19 @@ class Unwelcome(StrEnum):
 class LeftStates:
     """Remote agents' states for the channel's next conversation.
 
-    states: by the agent's name. told: the messages each agent was told: agent's name to {message id: author's id, 0
-    where the author is not known}. at: the last activity of the conversation that ended.
+    states: by the agent's name. told: the messages each agent was told: agent's name to {message id: whose words it
+    has: those of its author, and those that it forwards, with the channel from which they are; 0 where that is not
+    known}. at: the last activity of the conversation that ended.
     """
 
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)]
     told: Told
     at: AwareDatetime
 
-    def without(self, is_gone: Callable[[int, int], bool]) -> LeftStates:
+    def without(self, is_gone: Callable[[int, Collection[int]], bool]) -> LeftStates:
         """Without the states of agents that were told a deleted message, which they cannot be made to forget.
 
-        is_gone: (message id, author's id) -> whether that message is deleted.
+        is_gone: (message id, whose words it has) -> whether that message is deleted.
         """
         gone = {agent for agent, told in self.told.items() if any(is_gone(*one) for one in told.items())}
         states = {agent: state for agent, state in self.states.items() if agent not in gone}

@@ -206,6 +206,11 @@ class MessageRecord(_Found):
         return NOBODY if self.is_bot or self.is_label or self.reply_to_id is not None else self.drew_on
 
     @property
+    def said_by(self) -> tuple[int, ...]:
+        """The author, and whose words the message forwards, with the channel from which they are."""
+        return self.author_id, *self.forwarded_from
+
+    @property
     def text(self) -> str:
         """The text as a reader of the channel sees it."""
         return self.readable or self.content

@@ -565,4 +565,7 @@ def test_a_history_is_the_same_within_whatever_it_is_stored() -> None:
 
 def test_what_an_earlier_version_stored_of_what_agents_were_told_is_read() -> None:
     left = {"states": {}, "told": {"7": ["docs", ANNA], "8": ["docs", BEN]}, "at": NOON.isoformat()}
-    assert LeftStates.from_json(json.dumps(left).encode()).told == {"docs": {7: ANNA, 8: BEN}}
+    told = {"docs": {7: (ANNA,), 8: (BEN,)}}
+    assert LeftStates.from_json(json.dumps(left).encode()).told == told
+    left["told"] = {"docs": {"7": ANNA, "8": BEN}}
+    assert LeftStates.from_json(json.dumps(left).encode()).told == told

@@ -162,6 +162,34 @@ async def test_what_goes_after_the_conversation_is_not_gone_on_with(
         assert docs.paths[-1].split("/")[-2] == ("conv-1" if how == "by another" else "conv-2")
 
 
+@pytest.mark.parametrize("when", ["in the conversation", "after it", "in the next one"])
+@pytest.mark.parametrize("how", ["forgotten", "channel"])
+async def test_an_agent_that_was_told_a_forward_begins_anew_once_its_words_are_forgotten(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, how: str, when: str
+) -> None:
+    clock = FakeClock()
+    async with (
+        open_stage(stub, tmp_path / "state", clock=clock) as stage,
+        life(stage, **roster, direct_messages="open"),
+    ):
+        hers = stage.say("Chloe", "my code is bluebell", channel="random")
+        stage.pg.allow(hers.channel_id, "manage_channels", member=stage.pg.person("Ada"))
+        dm = stage.pg.dm(ben := stage.pg.person("Ben"))
+        await stage.answer_to(stage.pg.post(dm, ben, "docs: tell me what this means"))
+        await stage.answer_to(stage.pg.post(dm, ben, forward=hers))
+        assert "bluebell" in docs.contents[-1]
+        if when != "in the conversation":
+            clock.advance(HOUR)
+        if when == "in the next one":
+            await stage.answer_to(stage.pg.post(dm, ben, "docs: and now?"))
+        if how == "forgotten":
+            await stage.use("Chloe", "forget")
+        else:
+            await stage.use("Ada", "forget", channel="random", everything=True)
+        await stage.answer_to(stage.pg.post(dm, ben, "docs: and then?"))
+        assert docs.paths[-1].split("/")[-2] == "conv-2"
+
+
 @pytest.mark.parametrize("when", ["in the conversation", "after it"])
 @pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
 async def test_an_agent_that_was_told_what_somebody_mentioned_begins_anew_once_that_goes(
