@@ -85,9 +85,10 @@ async def _edit_original(interaction: discord.Interaction, text: str) -> None:
 
 
 async def tell(interaction: discord.Interaction, text: str) -> None:
-    """Responds at once."""
+    """Responds at once, with embeds suppressed as in _edit_original()."""
     nobody = discord.AllowedMentions.none()
-    await take(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
+    sent = interaction.response.send_message(text, ephemeral=True, suppress_embeds=True, allowed_mentions=nobody)
+    await take(interaction, sent)
 
 
 async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from agents.gateway import FailureKind
 from decider import Decision, Reason
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.open_store import find_seal
+from playground.body import SUPPRESS_EMBEDS
 from playground.model import Message
 from tests.support.lives import kill, life
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
@@ -81,6 +83,15 @@ async def test_a_decline_posts_nothing_and_shows_no_typing(scene: Scene) -> None
     assert last_decision(scene, message) == Decision(True, Reason.FOLLOWUP, tier=2, score=0.5, may_decline=True)
     assert "You were not mentioned" in scene.told()
     assert f"Ben: {DOUBTFUL}\n" in scene.told()
+
+
+async def test_an_address_in_why_it_declined_is_not_opened_by_discord_for_a_preview(scene: Scene) -> None:
+    """Or a message could have the model tell its author there what it was told, once anybody asks for the reason."""
+    told = "https://evil.example/?q=Tokyo"
+    message = await asked(scene, Reply(calls=(Call("stay_silent", json.dumps({"why": told})),)))
+    for answer in (await scene.use("Ada", "why"), await scene.use("Ada", "Why?", target=message)):
+        assert told in answer.content
+        assert answer.flags & SUPPRESS_EMBEDS
 
 
 async def test_a_model_that_takes_no_tools_declines_by_the_token_whatever_it_goes_on_to_say(scene: Scene) -> None:
