@@ -305,8 +305,9 @@ def _add_reference(world: World, wire: Wire, message: Message, reference: Refere
         "type": reference.type,
         "channel_id": str(reference.channel_id),
     }
-    # A forward is from the channel of the original, be it a direct message.
-    guild_id = (world.dms.get(reference.channel_id) or world.channel(message.channel_id)).guild_id
+    # A forward names the server of the original, which may be another, or none.
+    known = (each.get(reference.channel_id) for each in (world.channels, world.threads, world.dms))
+    guild_id = (next(filter(None, known), None) or world.channel(message.channel_id)).guild_id
     if guild_id is not None:
         wire["message_reference"]["guild_id"] = str(guild_id)
     if reference.message_id is None:

@@ -16,6 +16,7 @@ from bot import Parley
 from cluster import connection as connections
 from cluster import leases
 from cluster.connection import Cluster
+from commands import CHANNEL_FORGOTTEN, FORGOTTEN, OPTED_OUT
 from decision import Reason
 from persistence.cluster_privacy import ClusterPrivacy
 from persistence.open_store import check_stores
@@ -359,3 +360,36 @@ async def test_what_a_tool_has_done_for_an_answer_is_not_done_again_by_the_next(
         await other.take()
         await scene.answer_to(second)
         assert [answers(scene, asked) for asked in (first, second)] == [[RESTARTING], ["Second."]]
+
+
+@pytest.mark.parametrize("how", ["forget", "optout before"])
+async def test_what_was_forwarded_from_a_server_of_another_process_goes_with_whoever_said_it(
+    scene: Scene, address: str, how: str
+) -> None:
+    async with two(scene, address, direct_messages="open") as (one, _):
+        ben, chloe = scene.pg.person("Ben"), scene.pg.person("Chloe")
+        there, dm = scene.pg.channel("general", guild_on(scene, 2)), scene.pg.dm(ben)
+        scene.pg.allow(there, "manage_channels", member=chloe)
+        hers = scene.pg.post(there, chloe, "my code is swordfish")
+
+        async def use(name: str, **options: Any) -> str:
+            used = scene.pg.command(there, chloe, name, options)
+            return (await scene.pg.reply_to(used, timeout=PATIENCE_SECONDS)).content
+
+        async def ask(text: str = "", **how: Any) -> None:
+            question = scene.pg.post(dm, ben, text, **how)
+            await scene.outcome(question)
+
+        if how == "optout before":
+            assert await use("optout") == OPTED_OUT
+        if how == "everything before":
+            assert await use("forget", everything=True) == CHANNEL_FORGOTTEN
+        await ask(forward=hers)
+        assert ("swordfish" in scene.told()) is not how.endswith("before")
+        if how == "forget":
+            assert await use("forget") == FORGOTTEN
+        if how == "everything":
+            assert await use("forget", everything=True) == CHANNEL_FORGOTTEN
+        await ask("and now?")
+        assert "swordfish" not in scene.told()
+        assert "swordfish" not in str(await one.bot.snapshots.recent(dm, 0))
