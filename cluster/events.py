@@ -57,6 +57,7 @@ def before(event_id: Id) -> Id:
 
 class What(StrEnum):
     FORGET = "forget"
+    FORGET_CHANNEL = "forget_channel"  # with the channel's id in the user's place
     OPT_OUT = "opt_out"
     OPT_IN = "opt_in"
     SETTLE = "settle"  # store all that is in memory, so that an export finds it
@@ -64,8 +65,8 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A privacy request. what: None: unreadable, such as a later version's. user_id: who asked. at: the id of their
-    interaction; both 0 where no person asked.
+    """A privacy request. what: None: unreadable, such as a later version's. user_id: who asked, or the channel that is
+    forgotten. at: the id of their interaction; both 0 where no person asked.
     """
 
     id: Id

@@ -57,7 +57,11 @@ class ClusterPrivacy:
         return await self._ask(What.FORGET, user_id, at)
 
     async def forget_channel(self, channel_id: int, at: int) -> bool:
-        return await self._privacy.forget_channel(channel_id, at)  # the command reached the process with its shard
+        """Forgets a channel here, as the command reached the process with its shard, and on all shards what was told
+        elsewhere out of it."""
+        gone = self._privacy.continued_in(channel_id)
+        asking = (self._ask(What.FORGET_CHANNEL, each, at) for each in gone)
+        return all(await asyncio.gather(self._privacy.forget_channel(channel_id, at), *asking))
 
     async def opt_out(self, user_id: int, at: int) -> bool:
         return await self._ask(What.OPT_OUT, user_id, at)
@@ -182,6 +186,8 @@ class ClusterPrivacy:
     def _note(self, event: Event) -> None:
         if event.what in (What.OPT_OUT, What.OPT_IN):
             self._people.opt(event.user_id, event.at, out=event.what is What.OPT_OUT)
+        if event.what is What.FORGET_CHANNEL:
+            self._people.forget(event.user_id, None, event.at)
 
     async def _try(self, event: Event, shard_ids: Collection[int], *, is_retry: bool = False) -> None:
         try:
@@ -197,10 +203,13 @@ class ClusterPrivacy:
         """
         if event.what is None:
             return
+        here = frozenset(shard_ids)
+        if event.what is What.FORGET_CHANNEL:
+            await self._privacy.forget_out_of(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
+            return
         if event.what is not What.SETTLE:
             self._people.store_opted(event.user_id)  # in any case: a process that died may have stored an older state
         if event.what in FORGETTING:
-            here = frozenset(shard_ids)
             forget = self._privacy.forget_stored if is_retry else self._privacy.forget_person
             await forget(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
         elif not await self._snapshots.settled():

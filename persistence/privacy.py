@@ -81,9 +81,9 @@ class Privacy:
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
         """Forgets a channel, the threads to which a conversation of it moved, and answers elsewhere out of what tools
         read there. with_threads: all its threads, but no answers elsewhere, as the channel was deleted."""
-        of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
-        gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
+        gone = self.continued_in(channel_id)
         read_from = [] if with_threads else gone  # each deleted thread would have all transcripts looked through
+        gone = [*dict.fromkeys([*gone, *(self._snapshots.threads_of(channel_id) if with_threads else ())])]
 
         async def remove() -> None:
             await self._snapshots.forget_where(lambda channel, _guild: channel in gone)
@@ -95,6 +95,18 @@ class Privacy:
         quoting = [Forget(drawing_on(each), author_id=each, through=at) for each in read_from]
         await self._forget(Forget(gone, through=at, is_gone=with_threads), remove, *quoting)
         return True
+
+    def continued_in(self, channel_id: int) -> list[int]:
+        """The channel, and the threads to which a conversation of it moved."""
+        moved = self._snapshots.moved_from(channel_id), self._conversations.moved_from(channel_id)
+        return [*dict.fromkeys([channel_id, *moved[0], *moved[1]])]
+
+    async def forget_out_of(self, channel_id: int, at: int, is_here: Callable[[int], bool]) -> None:
+        """Forgets answers out of what tools read in a channel that another process may have, what was forwarded from
+        there, and what this process logged of it. is_here: as in forget_person()."""
+        self._decision_log.add(Removal(channel_id=channel_id, through=at))
+        self._holders.forget(Forget(self._conversations.drawing_on(channel_id), author_id=channel_id, through=at))
+        await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """Forgets a guild that the bot has left, or that was deleted. channel_ids: those that discord.py knows."""

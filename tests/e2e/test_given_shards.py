@@ -362,7 +362,7 @@ async def test_what_a_tool_has_done_for_an_answer_is_not_done_again_by_the_next(
         assert [answers(scene, asked) for asked in (first, second)] == [[RESTARTING], ["Second."]]
 
 
-@pytest.mark.parametrize("how", ["forget", "optout before"])
+@pytest.mark.parametrize("how", ["forget", "everything", "optout before", "everything before"])
 async def test_what_was_forwarded_from_a_server_of_another_process_goes_with_whoever_said_it(
     scene: Scene, address: str, how: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,22 @@ async def test_what_was_asked_while_nobody_had_a_shard_is_done_by_whoever_takes_
     assert one.heard(1) == ["hello", "later"]  # there it had been done
     monkeypatch.undo()
     assert await one.requests.settle()
+
+
+async def test_what_was_forwarded_from_a_channel_is_forgotten_with_it_by_whoever_takes_the_shard_where_it_is(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+    one, other = await start(0, 1), await start(2, 3)
+    await one.said(1, now("a secret"))
+    forward = replace(now("[forwarded] a secret", BEN), drew_on=frozenset({ANNA, CHANNELS[1]}))
+    await other.said(2, forward, now("hello", BEN))
+    await other.die()
+    assert not await one.requests.forget_channel(CHANNELS[1], now("").message_id)
+    assert one.heard(1) == await one.stored(1) == []
+    third = await start(2, 3)
+    assert third.heard(2) == await third.stored(2) == ["hello"]
+    assert third.bot.parts.consent.is_forgotten(CHANNELS[1], said(ANNA, message_id=1))
 
 
 async def test_no_process_goes_on_alone_before_that_is_done(
