@@ -41,6 +41,7 @@ class Privacy:
         self._reread = reread
         self._clock = clock
         self._at_a_time = asyncio.Lock()  # so that repeated requests do not keep the writer busy
+        self._export_at_a_time = asyncio.Lock()  # each reads everything, and holds all that somebody said
 
     # Opt-out
 
@@ -126,7 +127,8 @@ class Privacy:
         return True  # export() also reads rows that are not stored yet
 
     async def export(self, user_id: int) -> bytes:
-        return await self._snapshots.export(user_id)
+        async with self._export_at_a_time:
+            return await self._snapshots.export(user_id)
 
     async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]], *also: Forget) -> None:
         """Removes it from all three places, even if one fails; then raises OSError. also: only from memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -222,3 +223,21 @@ async def test_who_opted_out_is_not_read_and_not_quoted(life: Lifecycle) -> None
     assert life.bot.parts.consent.unquoted(CHANNEL, said(ANNA, SECRET)).content == SECRET
     other = said(CLEO, "hm", reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="a word")
     assert life.bot.parts.consent.readable(CHANNEL, other) == other
+
+
+async def test_one_export_is_made_at_a_time_however_many_are_asked_for(
+    life: Lifecycle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes some times the memory of all that somebody said."""
+    making: list[int] = []
+
+    async def export(user_id: int) -> bytes:
+        making.append(user_id)
+        await asyncio.sleep(0)
+        assert len(making) == 1
+        making.clear()
+        return b"%d" % user_id
+
+    monkeypatch.setattr(life.bot.snapshots, "export", export)
+    asked = [ANNA, BEN, ANNA]
+    assert await asyncio.gather(*map(life.bot.privacy.export, asked)) == [b"%d" % one for one in asked]
