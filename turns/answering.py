@@ -312,7 +312,7 @@ class Answering:
             text=meaning.query,
             chat_guid=question.channel_id,
             user_id=message.author_id,
-            user_name=message.author,
+            user_name=question.as_kept.message.author,
             message_id=message.message_id,
             now=self._clock(),
             soft_context=self._states.soft_context(question.channel_id),

@@ -172,7 +172,7 @@ class MessageHandler:
         self._records.clicked(question)
         self._intake.resolve(question, meaning)
         self._offers.clicked(question)
-        self._records.said(question, question.message)
+        self._records.said(question, question.as_kept.message)
 
     def accept(self, clicked: Incoming) -> None:
         """Queues the answer to an offer that a click accepts."""
@@ -180,13 +180,16 @@ class MessageHandler:
         self._records.touched(question)  # only the open offer has kept the conversation alive
         if self._offers.accept(question, by_click=True):
             self._records.clicked(question)
-        self._records.said(question, question.message)
+        self._records.said(question, question.as_kept.message)
 
     def _clicked(self, clicked: Incoming) -> Question:
-        record = self._consent.readable(clicked.place.channel_id, clicked.record)
+        channel_id, record = clicked.place.channel_id, clicked.record
+        is_private = self._consent.is_opted_out(record.author_id)
         return Question(
-            record,
+            # As of a message, the words are for the answer alone, also those that were written in a form.
+            self._consent.unquoted(channel_id, record) if is_private else self._consent.readable(channel_id, record),
             clicked.place,
+            is_private=is_private,
             card_id=record.reply_to_id,
             reads_history=clicked.reads_history,
             is_exempt=clicked.is_exempt,

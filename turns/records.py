@@ -114,7 +114,7 @@ class Records:
 
     def clicked(self, question: Question) -> None:
         """Records a click that counts as a message of the conversation."""
-        self._conversations.record_message(question.channel_id, question.message)
+        self._conversations.record_message(question.channel_id, question.as_kept.message)
 
     def touched(self, question: Question) -> None:
         """Restarts the conversation's timeout after a click."""

@@ -18,7 +18,7 @@ from followup.decision_file import FILE_NAME
 from state.optout import UNREAD
 from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
 SECRET = "Tim"
 TELLS = f"my cat is called {SECRET}"
@@ -82,6 +82,26 @@ async def test_what_they_mention_it_with_is_told_for_that_answer_and_not_kept(sc
     await scene.ask("Ada", "and now?")
     assert SECRET not in scene.told()
     await scene.bot.decision_log.flush()
+    assert not on_disk(folder, SECRET)
+
+
+async def test_what_they_write_in_a_form_is_told_for_that_answer_and_not_kept(scene: Scene, folder: Path) -> None:
+    await scene.use("Ada", "optout")
+    scene.stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Who is it?"}'),)))
+    scene.mention("Ada", "hello")
+    opener = scene.press("Ada", await scene.card("Who is it?"), "Answer")
+    await scene.until(lambda: opener.form)
+    gate, requests = scene.held("I see."), len(scene.stub.requests)
+    scene.pg.submit(opener, {"text": TELLS})
+    await scene.until(lambda: len(scene.stub.requests) > requests)
+    assert f": {TELLS}" in scene.told()
+    await settled(scene)
+    assert not on_disk(folder, SECRET)
+    gate.set()
+    await scene.at_rest()
+    await scene.ask("Ben", "what did Ada say?")
+    assert SECRET not in scene.told()
+    await settled(scene)
     assert not on_disk(folder, SECRET)
 
 
