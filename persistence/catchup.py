@@ -87,7 +87,7 @@ class CatchUp:
         self._clock = clock
         self._replays = replays
         self._replayed: dict[int, list[Payload]] = {}  # replayed messages of channels for which they are complete
-        self._dormant = Resting(conversations, snapshots)
+        self.resting = Resting(conversations, snapshots)
         self._began: dict[int, int] = {}  # the first message of each restored conversation
         self._left: set[int] = set()  # channels with pending questions of an earlier process
         self._slots = slots
@@ -133,11 +133,11 @@ class CatchUp:
             messages = [*(m for m in said if m.message_id <= last), *messages]
         if self._conversations.restore(channel_id, stored, messages) is None:
             # It has expired by now, but missed messages may belong to it.
-            self._dormant[channel_id] = (stored, messages)
+            self.resting[channel_id] = (stored, messages)
 
     def changed(self, channel_id: int) -> None:
         """Drops a channel's expired conversation, as something in it was deleted or edited."""
-        if self._dormant.pop(channel_id, None):
+        if self.resting.pop(channel_id, None):
             self._snapshots.purge(channel_id)
 
     def edited(self, message_id: int) -> None:
@@ -176,9 +176,9 @@ class CatchUp:
                 await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
                 self._is_due |= self._gate.is_left(self._shard_id)
                 if not self._is_due:
-                    for channel_id in self._dormant:
+                    for channel_id in self.resting:
                         self._snapshots.purge(channel_id)
-                    self._dormant.clear()
+                    self.resting.clear()
                     self._began.clear()
                     # Messages since then were received, but may not be handled yet.
                     self.alive_at, self.began_at = began_at, None
@@ -267,7 +267,7 @@ class CatchUp:
     def _rank(self, news: News, left: Collection[int]) -> tuple[bool, bool, bool, int]:
         """Sorts channels with pending questions or a conversation first, and those where the bot spoke last later."""
         conversation = self._conversations.get(news.channel_id)
-        resting = self._dormant.get(news.channel_id)
+        resting = self.resting.get(news.channel_id)
         said = conversation.messages if conversation else resting[1] if resting else []
         is_ours = any(record.is_bot and record.message_id == news.newest for record in said)
         is_going_on = conversation is not None or resting is not None
@@ -379,7 +379,7 @@ class CatchUp:
 
     def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
         """Makes sure that the questions are in an active conversation, edited ones with their new text."""
-        self._dormant.revive(channel_id, min(q.message.timestamp for q in kept.questions))
+        self.resting.revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
         words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
@@ -424,13 +424,13 @@ class CatchUp:
                 break  # the next process handles the rest
             message = await self._backlog.reread(read) if read.id in self._edited else read
             if message.id not in answered | recalled:
-                self._dormant.revive(channel_id, message.created_at)
+                self.resting.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
                 await self._inbox.take(message)
             elif not self._inbox.is_over(message.id) and (found := await self._backlog.exchange(there, message, known)):
                 recalled |= {part.message_id for part in found.answer}
                 answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
-                self._dormant.recall(channel_id, replace(found, answer=answer))
+                self.resting.recall(channel_id, replace(found, answer=answer))
         return True
 
     async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:

@@ -7,11 +7,13 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from commands import CHANNEL_FORGOTTEN
 from decider import Reason
-from discord_io.backlog import LIMIT
+from discord_io.backlog import LIMIT, Backlog
 from discord_io.prompt_cards import EXPIRED
 from persistence.lifecycle import ALIVE
 from playground.gateway import Session
@@ -76,13 +78,16 @@ def turn_back(scene: Scene, wall: Wall, seconds: float) -> None:
     scene.pg.world._last_id = 0  # its ids never go back by themselves
 
 
-async def left_long_ago(scene: Scene, wall: Wall, seconds: float) -> None:
-    """The bot was there so long ago, and answered, and is gone."""
+async def left_long_ago(scene: Scene, wall: Wall, seconds: float, forwarding: Message | None = None) -> None:
+    """The bot was there so long ago, and answered, and is gone. forwarding: what was forwarded there then."""
     async with life(scene):
         bot = scene.bot
         bot.conversations._clock = bot.catch_up.of(0)._clock = lambda: datetime.now(UTC) - timedelta(seconds=seconds)
         turn_back(scene, wall, seconds)
         await scene.ask("Ada", "my cat is called Tim")
+        if forwarding:
+            await scene.decision(scene.say("Ada", forward=forwarding))
+            await scene.ask("Ada", "what is that?")
         bot.catch_up.beat()
         bot.snapshots.touch_process(ALIVE)
 
@@ -95,6 +100,30 @@ async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(
     async with life(scene):
         await scene.answer_to(followup)
     assert scene.told().index("Tim") < scene.told().index("and what is it called?")
+
+
+async def test_what_was_forwarded_from_a_channel_that_is_forgotten_meanwhile_does_not_come_back(
+    scene: Scene, wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hers = scene.say("Chloe", "my code is bluebell", channel="random")
+    scene.pg.allow(hers.channel_id, "manage_channels", member=scene.pg.person("Ada"))
+    await left_long_ago(scene, wall, 200, forwarding=hers)
+    turn_back(scene, wall, 190)
+    followup = scene.mention("Ada", "and what was that?")
+    wall.behind, may_read, newest = 0, asyncio.Event(), Backlog.newest
+
+    async def newest_in_the_end(backlog: Backlog, guild_id: int, channel_id: int) -> Any:
+        await may_read.wait()
+        return await newest(backlog, guild_id, channel_id)
+
+    monkeypatch.setattr(Backlog, "newest", newest_in_the_end)
+    async with waking(scene):
+        assert (await scene.use("Ada", "forget", channel="random", everything=True)).content == CHANNEL_FORGOTTEN
+        assert not on_disk(scene.folder, "bluebell")
+        may_read.set()
+        await scene.answer_to(followup)
+    assert "bluebell" not in scene.told()
+    assert not on_disk(scene.folder, "bluebell")
 
 
 async def test_a_question_is_answered_though_others_spoke_long_after_it(scene: Scene, wall: Wall) -> None:
