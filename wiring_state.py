@@ -82,7 +82,7 @@ class StateParts:
             opened, self.consent, session_size, self.activity.stored, shards=self.shards, look_up_guild=look_up_guild
         )
         stores = self.shards.has if self.cluster else lambda _user_id: True
-        self.people = People(self.opted_out, self.forgotten, self.snapshots, stores)
+        self.people = People(self.opted_out, self.forgotten, self.snapshots, stores, self._clock)
         self.decision_log = DecisionLog(
             self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )

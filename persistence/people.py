@@ -6,11 +6,13 @@ So processes that share a store never overwrite each other's rows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import orjson
 import structlog
 from pydantic import ValidationError
 
+from discord_io.backlog import id_at
 from persistence.snapshots import Snapshots
 from state.consent import MARKS, Forgotten, Whose
 from state.optout import IDS, OptOut
@@ -30,8 +32,14 @@ class People:
     """
 
     def __init__(
-        self, opted_out: OptOut, forgotten: Forgotten, snapshots: Snapshots, stores: Callable[[int], bool]
+        self,
+        opted_out: OptOut,
+        forgotten: Forgotten,
+        snapshots: Snapshots,
+        stores: Callable[[int], bool],
+        clock: Callable[[], datetime],
     ) -> None:
+        self._clock = clock
         self.opted_out = opted_out
         self.forgotten = forgotten
         self._snapshots = snapshots
@@ -51,12 +59,13 @@ class People:
         """Loads only what was forgotten, by whichever process. Raises as load() does."""
         for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
             for row in await self._snapshots.rows(kind):
-                if row.value is None:
-                    continue
+                whose: Whose = (None, row.id) if kind == FORGOTTEN else (row.id, None)
                 if row.id == LIST:
-                    self._split_forgotten(row.value)
+                    if row.value is not None:
+                        self._split_forgotten(row.value)
+                elif row.value is None:  # it is damaged: up to which message is not known, so it is up to now
+                    self.forget(*whose, id_at(self._clock()))
                 else:
-                    whose: Whose = (None, row.id) if kind == FORGOTTEN else (row.id, None)
                     self.forgotten.mark(*whose, orjson.loads(row.value))
 
     def _split_opted_out(self, stored: bytes) -> None:

@@ -23,6 +23,7 @@ from state.message import Appended
 from state.optout import OptOut
 from storage.redis_store import LEASES, STATE_KEY, RedisStore
 from storage.store import WrongKeyError
+from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
 
 CHANNEL = 700  # the odd ones are on shard 1
@@ -73,7 +74,7 @@ class Process(Holder):
         consent = Consent(self.opted_out, self.forgotten)
         opened = open_stores(folder, url, keys)
         self.snapshots = Snapshots(opened, consent, shards=Shards(2, shards), look_up_guild=lambda c: GUILDS[c % 2])
-        self.people = People(self.opted_out, self.forgotten, self.snapshots, lambda _: True)
+        self.people = People(self.opted_out, self.forgotten, self.snapshots, lambda _: True, lambda: NOON)
         self.snapshots.register(self, of_channels="things", of_process="counted")
 
     def snapshot(self, channel_id: int) -> Encode | None:

@@ -11,12 +11,14 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from discord_io.backlog import id_at
 from persistence.people import FORGOTTEN, FORGOTTEN_CHANNEL, OPTED_OUT, People
 from persistence.snapshots import Snapshots
 from state.consent import Consent, Forgotten
 from state.optout import OptOut
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key
+from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO
 
 OTHER = CHANNEL + 1
@@ -26,7 +28,7 @@ def people(folder: Path, stores: Callable[[int], bool] = lambda _: True) -> tupl
     """As a process has them that keeps its rows in this folder."""
     opted_out, forgotten = OptOut(), Forgotten()
     snapshots = Snapshots(lambda: SQLiteStore(folder / "db"), Consent(opted_out, forgotten))
-    return People(opted_out, forgotten, snapshots, stores), snapshots
+    return People(opted_out, forgotten, snapshots, stores, lambda: NOON), snapshots
 
 
 def known(kept: People) -> tuple[set[int], set[int], int, int]:
@@ -90,17 +92,21 @@ async def test_a_list_that_is_none_is_left_as_it_is_and_said(tmp_path: Path, sto
 
 
 async def test_of_a_row_that_is_damaged_it_is_known_whose_it_is(tmp_path: Path) -> None:
+    """What they said up to now counts as forgotten, also when it is read once more."""
     kept, snapshots = people(tmp_path)
     kept.opt(ANNA, 4, out=True)
     kept.forget(None, ANNA, 7)
+    kept.forget(OTHER, None, 8)
     await snapshots.close()
     with closing(sqlite3.connect(tmp_path / "db")) as db:
         db.execute("UPDATE row SET value = 'x'")
         db.commit()
-    later, snapshots = people(tmp_path)
-    await later.load()
-    assert known(later) == ({ANNA}, set(), -1, -1)
-    await snapshots.close()
+    for _ in range(2):
+        later, snapshots = people(tmp_path)
+        await later.load()
+        assert known(later) == ({ANNA}, {OTHER}, id_at(NOON), -1)
+        assert later.forgotten.at(OTHER, None) == id_at(NOON)
+        await snapshots.close()
 
 
 async def test_of_several_processes_one_stores_what_is_of_a_person_and_each_what_it_forgot(tmp_path: Path) -> None:
