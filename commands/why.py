@@ -11,6 +11,7 @@ from commands.answers import plain, tell
 from commands.privacy_commands import Privacy
 from decider import LoggedDecision, Reason, RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
+from discord_io.who_may_read import has_rules, may_read
 from understanding.links import DISCORD, message_link
 
 SHOWN, MAX_WORDS = 5, 60  # decisions shown; characters quoted of a message
@@ -38,7 +39,10 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         return (replace(told, partner=None) if is_unnamed else told).in_words()
 
     def reads_history(interaction: discord.Interaction) -> bool:
-        return interaction.guild_id is None or interaction.permissions.read_message_history
+        channel, may = interaction.channel, interaction.permissions
+        if interaction.guild_id is None:
+            return True
+        return may_read(channel, may) if has_rules(channel) else may.read_message_history
 
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")
     @app_commands.allowed_contexts(guilds=True, dms=True)

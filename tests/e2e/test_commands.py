@@ -10,6 +10,7 @@ from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
 from commands.why import UNNAMED, WHOSE_YOU
 from decider import Decision, Reason
 from decision import WITH_SOMEBODY
+from playground.model import VOICE
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -33,12 +34,16 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     assert reason == f"[answered]({link}/{answered.id}), you mentioned me or replied to me; {MODEL}"
 
 
-async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(scene: Scene) -> None:
-    asked = scene.mention("Ada", "the word is **swordfish**")
+@pytest.mark.parametrize(("channel", "lacking"), [("general", "read_message_history"), ("lounge", "connect")])
+async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(
+    scene: Scene, channel: str, lacking: str
+) -> None:
+    scene.pg.add_channel("lounge", type=VOICE)
+    asked = scene.mention("Ada", "the word is **swordfish**", channel=channel)
     await scene.answer_to(asked)
-    assert "swordfish" in (await scene.use("Ben", "why")).content
-    scene.pg.deny(asked.channel_id, "read_message_history", member=scene.pg.person("Ben"))
-    told = (await scene.use("Ben", "why")).content
+    assert "swordfish" in (await scene.use("Ben", "why", channel=channel)).content
+    scene.pg.deny(asked.channel_id, lacking, member=scene.pg.person("Ben"))
+    told = (await scene.use("Ben", "why", channel=channel)).content
     assert str(asked.id) in told
     assert "swordfish" not in told
 
