@@ -163,6 +163,7 @@ class Parts(StateParts):
             self.wires,
             stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires, self.miniapps),
             site=self._settings.site,
+            is_behind=self._is_behind,
         )
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,

@@ -114,10 +114,12 @@ class OfferChannel:
         return was_active and self.machine.current_state is AgentStateV2.THINKING
 
     def is_overdue(self, now: datetime) -> bool:
-        """Whether the open offer has timed out, or has been open for the longest time allowed."""
+        """Whether the open offer has timed out by then, or has been open for the longest time allowed."""
         if self.offer is None:
             return False
-        return self.machine.current_state is not AgentStateV2.PROACTIVE or abs(now - self.offer.made_at) > self._longest
+        is_active = self.machine.current_state is AgentStateV2.PROACTIVE
+        is_silent = now.timestamp() - self.machine.last_interaction_at > self.limits.timeout_seconds
+        return not is_active or is_silent or abs(now - self.offer.made_at) > self._longest
 
     @property
     def _longest(self) -> timedelta:

@@ -57,6 +57,8 @@ class OpenOffers:
     """The open offers, one in a channel at most.
 
     stands: called with the channel's id for each offer that was posted. site: address that message links begin with.
+    is_behind: whether messages of a channel are still to be read; until then its offer is kept, as one may accept it in
+    time.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class OpenOffers:
         *,
         stands: Callable[[int, Offer, Posted], None],
         site: str = DISCORD,
+        is_behind: Callable[[int], bool] = lambda _channel_id: False,
     ) -> None:
+        self._is_behind = is_behind
         self._channels = channels
         self._wires = wires
         self._stands = stands
@@ -75,6 +79,8 @@ class OpenOffers:
 
     def tick(self, channel: OfferChannel) -> None:
         """Updates the channel to the current time. Call it before doing anything else with the channel."""
+        if channel.offer and self._is_behind(channel.channel_id):
+            return
         is_over = channel.tick()
         if channel.is_overdue(self._channels.clock()):
             self.end(channel, Ending.IGNORED)
@@ -176,7 +182,7 @@ class OpenOffers:
         if channel is None:
             return None
         self.tick(channel)
-        if channel.offer is None or channel.offer.id != offer_id:
+        if channel.offer is None or channel.offer.id != offer_id or channel.is_overdue(self._channels.clock()):
             return None
         self._shown(channel, posted)
         return channel.offer
@@ -197,6 +203,8 @@ class OpenOffers:
         if channel is None or offer is None or offer.message_id is None:
             return None
         if message.author_id != offer.user_id or message.message_id < offer.message_id:
+            return None
+        if channel.is_overdue(message.timestamp):
             return None
         name, me = self._wires.bot()
         if message.reply_to_id is not None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from playground.model import Message
 from tests.e2e.test_offers import (
     COOLDOWN,
     QUESTION,
@@ -105,3 +106,46 @@ async def test_a_late_yes_is_answered_too(scene: Scene, how: str) -> None:
     else:
         scene.say("Ben", "yes please")
     assert (await scene.answer_to(question)).content
+
+
+@pytest.mark.parametrize("gap", ["restart", "resumed", "new session"])
+@pytest.mark.parametrize(("seconds", "outcome"), [(-100, "accepted"), (50, "ignored")])
+async def test_a_yes_that_is_read_late_counts_if_it_was_posted_in_time(
+    stage: Scene, seconds: float, outcome: str, gap: str
+) -> None:
+    clock, pg = stage.clock, stage.pg
+    assert clock
+
+    async def say_yes() -> None:
+        clock.advance(TIMEOUT + seconds)
+        stage.say("Ben", "yes please")
+        clock.advance(100 - seconds)
+
+    async with life(stage):
+        await offers(stage, "on")
+        question, card = await offered(stage)
+        if gap != "restart":
+            pg.cut()
+            while stage.bot.health.is_up():  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0)
+            if gap == "new session":
+                pg._gateway.sessions.clear()
+            await say_yes()
+            stage.bot.proactive_offers.pulse()
+            await ended(stage, question, card, outcome)
+    if gap == "restart":
+        await say_yes()
+        async with life(stage):
+            await ended(stage, question, card, outcome)
+
+
+async def ended(stage: Scene, question: Message, card: Message, outcome: str) -> None:
+    """An offer has ended so."""
+    if outcome == "accepted":
+        assert (await stage.answer_to(question)).content
+    else:
+        while not outcomes(stage):
+            await asyncio.sleep(0.01)
+            stage.bot.proactive_offers.pulse()
+        await gone(stage, card)
+    assert outcomes(stage) == [outcome]
