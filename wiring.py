@@ -75,6 +75,7 @@ from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
 from turns.compaction import Compaction
 from turns.intake import Intake
+from turns.meanings import Meanings
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
 from turns.private_answers import PrivateAnswers
@@ -219,9 +220,18 @@ class Parts(StateParts):
         maker = TurnMaker(
             self.conversations, answering, self.prompts, self.budget, self.pending, self.records, self.activity
         )
+        self.meanings = Meanings(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            offers=self.offers,
+            discord=self.wires,
+        )
         self.turns = TurnQueue(
             conversations=self.conversations,
             maker=maker,
+            meanings=self.meanings,
             discord=self.wires,
             pending=self.pending,
             records=self.records,
@@ -232,13 +242,7 @@ class Parts(StateParts):
         """Handling of incoming messages, up to the queue."""
         settings = self._settings
         intake = Intake(
-            conversations=self.conversations,
-            states=self.states,
-            prompts=self.prompts,
-            miniapps=self.miniapps,
-            offers=self.offers,
-            turns=self.turns,
-            discord=self.wires,
+            meanings=self.meanings, states=self.states, prompts=self.prompts, turns=self.turns, discord=self.wires
         )
         self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings)
         asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
@@ -247,6 +251,7 @@ class Parts(StateParts):
             consent=self.consent,
             records=self.records,
             bursts=self.bursts,
+            meanings=self.meanings,
             intake=intake,
             admission=self.admission,
             turns=self.turns,

@@ -171,6 +171,7 @@ class ConversationStateManager:
         keeps_prompt: bool = False,
         is_again: bool = False,
         at: datetime | None = None,
+        prompt: Prompt | None = None,
     ) -> Meaning:
         """Finds out what a message means and where it is routed. Without user_id, only prompts open to anyone resolve.
 
@@ -178,12 +179,14 @@ class ConversationStateManager:
         a prompt that a later message shows. is_direct: the message mentions the bot or replies to it. is_for_others: it
         names or replies to somebody else, and so resolves nothing. keeps_prompt: a cancel, too, leaves its prompt open,
         for the caller to clear. is_again: the message was counted before. at: when it was posted; None: now.
+        prompt: the one that it may answer, even if it was cleared; None: those that are open.
         """
         started = perf_counter()
         soft_context = self.soft_context(chat_guid)
         result = None
         if not is_for_others:
-            prompts = (p for p in self._open(chat_guid, user_id, at) if _can_be_known(p, message_id))
+            open_to_them = self._open(chat_guid, user_id, at) if prompt is None else [prompt]
+            prompts = (p for p in open_to_them if _can_be_known(p, message_id))
             found = (self._resolved(message, p, soft_context, is_direct=is_direct) for p in prompts)
             result = next(filter(None, found), None)
         if result is None:

@@ -77,7 +77,7 @@ class Stage(Bench):
         self.opted_out, self.forgotten = OptOut(), Forgotten()
         self.decisions = RecentDecisions()
         self.offers: FakeReplies = FakeReplies()
-        self.intake._offers = cast(OpenOffers, self.offers)
+        self.meanings._offers = cast(OpenOffers, self.offers)
         self.gate = Gate()
         consent = Consent(self.opted_out, self.forgotten)
         limits = Limits(turns_per_user_minute=per_minute, daily_tokens=None)
@@ -92,6 +92,7 @@ class Stage(Bench):
             consent=consent,
             records=records,
             bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
+            meanings=self.meanings,
             intake=self.intake,
             admission=Admission(limits, self.gate, self.turns, DirectMessages("off", (), lambda: None), settings),
             turns=self.turns,

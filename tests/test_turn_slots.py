@@ -174,6 +174,7 @@ async def test_a_mini_app_which_asks_no_model_waits_for_nobody() -> None:
     bench.ask(ANNA, "what?", channel=1)
     await settle()
     question = bench.question(bench.say(ANNA, "my trips"))
-    bench.turns.submit(replace(question, meaning=Meaning(RouteTarget.MINIAPP, miniapp_id="none")))
+    meaning = Meaning(RouteTarget.MINIAPP, miniapp_id="none", query="my trips")
+    bench.turns.submit(replace(question, meaning=meaning))
     await settle()
     assert bench.wires[CHANNEL].texts == [UNKNOWN]

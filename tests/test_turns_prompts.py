@@ -137,7 +137,7 @@ async def test_an_answer_typed_while_the_question_is_still_being_posted_counts(s
 async def test_what_came_up_while_its_author_was_heard_out_counts(stage: Stage) -> None:
     def heard_out(text: str) -> Question:
         message = stage.say(ANNA, text)
-        return stage.intake.read(stage.question(message), stage.conversations.get(CHANNEL))
+        return stage.meanings.read(stage.question(message), stage.conversations.get(CHANNEL))
 
     brush = heard_out("the thin brush")
     stage.states.set_soft_context(CHANNEL, {"last_action": "painted"}, "paint")

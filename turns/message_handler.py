@@ -16,6 +16,7 @@ from state.spending import PAYER
 from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
 from turns.intake import Intake
+from turns.meanings import Meanings
 from turns.offer_turns import OfferReplies
 from turns.records import Records
 from turns.turn import Question
@@ -35,6 +36,7 @@ class MessageHandler:
         consent: Consent,
         records: Records,
         bursts: Bursts,
+        meanings: Meanings,
         intake: Intake,
         admission: Admission,
         turns: TurnQueue,
@@ -43,6 +45,7 @@ class MessageHandler:
         self._consent = consent
         self._records = records
         self._bursts = bursts
+        self._meanings = meanings
         self._intake = intake
         self._admission = admission
         self._turns = turns
@@ -98,7 +101,7 @@ class MessageHandler:
         """Decides on a message outside a conversation, which begins if the message is answered."""
         decision = self._bursts.begins(question)
         if decision.respond:
-            question = self._intake.routed(question, None)
+            question = self._meanings.routed(question, None)
             decision = self._admission.permit(incoming, question, decision)
         if decision.respond:
             self._records.began(question)
@@ -113,7 +116,7 @@ class MessageHandler:
         self._records.message(conversation, question.as_kept.message)
         if question.is_private and not is_explicit_trigger(question.message, incoming.bot_id):
             return question, NOT_READ
-        question = self._intake.read(question, conversation)
+        question = self._meanings.read(question, conversation)
         if question.meaning.offer and question.meaning.offer != Reply.YES:
             reply, by = Reply(question.meaning.offer), question.message.author_id
             if told := self._offers.decline(question.channel_id, reply, by=by):
@@ -129,7 +132,7 @@ class MessageHandler:
         elif conversation.is_deleted(question.message.message_id):
             return question, DELETED
         if decision.respond:
-            question = self._intake.routed(question, conversation)
+            question = self._meanings.routed(question, conversation)
         return question, self._admission.permit(incoming, question, decision)
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:

@@ -46,7 +46,8 @@ class Question:
     starts_conversation: earlier messages of the channel are still to be read. meaning: the prompt it resolves or calls
     off, and who is to answer. card_id: of a click, the message clicked on. is_private: its author opted out, so the
     model is told it for this answer only, and it is kept nowhere. was_offered: the bot had offered to answer it. burst:
-    id of the burst's first message; None: it was a single one. decision: why it is answered. reads_history: whether its
+    id of the burst's first message; None: it was a single one. parts: ids of the earlier messages of the burst whose
+    words its meaning has, too. decision: why it is answered. reads_history: whether its
     author may read messages from before they joined. is_exempt: whether the author's roles exempt them from the
     server's own budgets and the budget of a person.
     """
@@ -59,6 +60,7 @@ class Question:
     is_private: bool = False
     was_offered: bool = False
     burst: int | None = None
+    parts: tuple[int, ...] = ()
     decision: Decision = EXPLICIT
     reads_history: bool = True
     is_exempt: bool = False

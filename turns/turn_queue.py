@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -21,6 +21,7 @@ from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import Posted, PostError
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
 from turns.ending_texts import STOPPED
+from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.reports import report_of
@@ -49,8 +50,9 @@ class _ChannelQueue:
 class TurnQueue:
     """The turns of all channels; channels never wait for each other.
 
-    maker: makes each turn. discord: opens channels. pending: the unfinished questions. records: records what is
-    announced. activity: told of the bot's own errors, and of turns that they broke off.
+    maker: makes each turn. meanings: reads questions that changed while they waited. discord: opens channels. pending:
+    the unfinished questions. records: records what is announced. activity: told of the bot's own errors, and of turns
+    that they broke off.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class TurnQueue:
         *,
         conversations: ConversationManager,
         maker: TurnMaker,
+        meanings: Meanings,
         discord: Discord,
         pending: PendingTurns,
         records: Records,
@@ -68,6 +71,7 @@ class TurnQueue:
         self._records = records
         self._conversations = conversations
         self._maker = maker
+        self._meanings = meanings
         self._discord = discord
         self._activity = activity
         self._edit_interval = edit_interval_seconds
@@ -96,6 +100,8 @@ class TurnQueue:
         message that they reply to.
         """
         queue = self._queue(channel_id)
+        if turn and not turn.ready:
+            turn = replace(turn, questions=[self._anew(question) for question in turn.questions])
         queue.resumed, queue.stood = turn, stood or {}
         queue.waiting[:0] = waiting
 
@@ -277,7 +283,7 @@ class TurnQueue:
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
         """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
         author may not read the first."""
-        first = queue.waiting[0]
+        first = queue.waiting[0] = self._anew(queue.waiting[0])
         if self._maker.picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
@@ -288,6 +294,13 @@ class TurnQueue:
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to))
+
+    def _anew(self, question: Question) -> Question:
+        """The question as it stands now, also for a restart."""
+        anew = self._meanings.anew(question)
+        if anew is not question:
+            self.pending.revised(anew)
+        return anew
 
     def _may_read(self, earlier: Question, question: Question) -> bool:
         """Whether the author of a question may read an earlier one, as one answer to both may quote it."""

@@ -37,6 +37,7 @@ from tests.support.virtual_time import until
 from turns.answering import Answering, Preparing
 from turns.compaction import Compaction
 from turns.intake import Intake
+from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
 from turns.turn import Question, Turn
@@ -92,24 +93,26 @@ class Bench:
         self.maker = TurnMaker(
             self.conversations, self.answering, self.prompts, budget, self.pending, records, self.activity
         )
-        self.turns = TurnQueue(
-            conversations=self.conversations,
-            maker=self.maker,
-            discord=self.around,
-            pending=self.pending,
-            records=records,
-            activity=self.activity,
-        )
-
         self.offers = FakeOffers()
-        self.intake = Intake(
+        self.meanings = Meanings(
             conversations=self.conversations,
             states=self.states,
             prompts=self.prompts,
             miniapps=self.miniapps,
             offers=cast(OpenOffers, self.offers),
-            turns=self.turns,
             discord=self.around,
+        )
+        self.turns = TurnQueue(
+            conversations=self.conversations,
+            maker=self.maker,
+            meanings=self.meanings,
+            discord=self.around,
+            pending=self.pending,
+            records=records,
+            activity=self.activity,
+        )
+        self.intake = Intake(
+            meanings=self.meanings, states=self.states, prompts=self.prompts, turns=self.turns, discord=self.around
         )
 
     @property

@@ -1,0 +1,118 @@
+"""turns/: what is edited or deleted while it waits for another turn, and is for a mini-app or answers a prompt."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from discord_io.prompt_cards import LET_GO
+from state.prompts import ResolutionType
+from tests.support.fake_agent import Script
+from tests.support.people import ANNA, BEN, CHANNEL
+from tests.support.turns_bench import asked
+from tests.support.virtual_time import until
+from tests.test_turns_prompts import WANTS_SOAP, Stage
+from turns.turn import Question, Turn
+
+pytestmark = pytest.mark.virtual_time
+
+
+@pytest.fixture
+async def stage() -> Stage:
+    return Stage()
+
+
+async def busy(stage: Stage) -> asyncio.Event:
+    """A turn of Ben's runs until this is set."""
+    gate, earlier = asyncio.Event(), len(stage.agent.requests)
+    stage.script(Script(gate=gate))
+    stage.ask(BEN, "what is the time?")
+    await until(lambda: len(stage.agent.requests) > earlier)
+    return gate
+
+
+def edit(stage: Stage, question: Question, text: str) -> None:
+    message = replace(question.message, content=text)
+    stage.conversations.revise(CHANNEL, message)
+    stage.turns.reworded(CHANNEL, message)
+
+
+async def test_a_mini_app_is_given_the_words_as_edited(stage: Stage) -> None:
+    gate = await busy(stage)
+    edit(stage, stage.take_in("paint the door"), "paint the floor")
+    gate.set()
+    await stage.idle()
+    assert [context.text for context in stage.paint.seen] == ["paint the floor"]
+
+
+async def test_what_is_edited_to_something_else_is_answered_by_the_agent(stage: Stage) -> None:
+    gate = await busy(stage)
+    edit(stage, stage.take_in("paint the door"), "what is a door?")
+    stage.take_in("and a floor?")
+    gate.set()
+    await stage.idle()
+    assert not stage.paint.seen
+    assert asked(stage) == [["what is the time?"], ["what is a door?", "and a floor?"]]
+
+
+async def test_a_reply_to_a_prompt_counts_as_edited(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    gate = await busy(stage)
+    edit(stage, stage.take_in("red"), "blue")
+    gate.set()
+    await stage.idle()
+    assert [(context.focus_resolution or {}).get("selected_option") for context in stage.paint.seen] == [None, "blue"]
+    assert stage.wire.standing[prompt.message_id or 0] == "Which colour?\n\n-# ✓ blue"
+
+
+async def test_a_reply_that_is_edited_to_something_else_lets_the_prompt_go(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    gate = await busy(stage)
+    edit(stage, stage.take_in("red"), "which ones do you have?")
+    gate.set()
+    await stage.idle()
+    assert len(stage.paint.seen) == 1
+    assert asked(stage)[-1] == ["which ones do you have?"]
+    assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {LET_GO}"
+
+
+async def test_a_yes_to_the_agent_that_is_edited_to_a_no_is_a_no(stage: Stage) -> None:
+    prompt = stage.states.set_awaiting(CHANNEL, WANTS_SOAP, user_id=ANNA, question="Shall I?")
+    gate = await busy(stage)
+    stage.states.shown(prompt, 1, "Shall I?")
+    edit(stage, stage.take_in("yes"), "no")
+    gate.set()
+    await stage.idle()
+    reply = stage.agent.requests[-1].reply
+    assert reply
+    assert (reply.type, reply.data["confirmed"]) == (ResolutionType.CONFIRMATION, False)
+
+
+@pytest.mark.parametrize("what", ["edited", "deleted"])
+async def test_of_what_was_said_in_one_go_every_part_counts_as_it_stands(stage: Stage, what: str) -> None:
+    gate = await busy(stage)
+    parts = [stage.question(stage.say(ANNA, text)) for text in ("please paint", "the door", "and the floor")]
+    stage.intake.submit(*parts)
+    if what == "edited":
+        edit(stage, parts[1], "the wall")
+    else:
+        stage.conversations.forget_messages(CHANNEL, {parts[1].message.message_id})
+    gate.set()
+    await stage.idle()
+    left = "please paint\nthe wall\nand the floor" if what == "edited" else "please paint\nand the floor"
+    assert [context.text for context in stage.paint.seen] == [left]
+
+
+async def test_a_turn_that_is_made_again_after_a_kill_is_for_the_words_as_edited(stage: Stage) -> None:
+    gate = await busy(stage)
+    question = stage.take_in("paint the door")
+    [waiting] = stage.pending.of(CHANNEL).waiting
+    stage.turns.withdraw(CHANNEL, lambda message: message.message_id == question.message.message_id)
+    gate.set()
+    await stage.idle()
+    stage.conversations.revise(CHANNEL, replace(question.message, content="paint the floor"))
+    stage.turns.resume(CHANNEL, Turn([waiting]), [])
+    await stage.idle()
+    assert [context.text for context in stage.paint.seen] == ["paint the floor"]

@@ -1,0 +1,129 @@
+"""Finds out what a message means for open prompts and offers, and who is to answer it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conversation import ChannelConversation, ConversationManager, MessageRecord
+from decider import addresses_others, is_called, names_others
+from discord_io.prompt_cards import LET_GO, PromptCards, ending_of
+from miniapps.router import MiniAppRouter
+from offers.open_offers import OpenOffers
+from state.awaiting import ConversationStateManager, Meaning, Prompt, RouteTarget
+from state.message import as_one, without_call
+from turns.turn import UNREAD, Discord, Question, said_before
+
+
+class Meanings:
+    """Reads what messages mean. Opens and closes no prompt."""
+
+    def __init__(
+        self,
+        *,
+        conversations: ConversationManager,
+        states: ConversationStateManager,
+        prompts: PromptCards,
+        miniapps: MiniAppRouter,
+        offers: OpenOffers,
+        discord: Discord,
+    ) -> None:
+        self._conversations = conversations
+        self._states = states
+        self._prompts = prompts
+        self._miniapps = miniapps
+        self._offers = offers
+        self._discord = discord
+
+    def read(self, question: Question, conversation: ChannelConversation | None) -> Question:
+        """The question with its meaning for an open prompt or offer, which is used to decide on it.
+
+        Changes nothing yet.
+        """
+        channel_id, at = question.channel_id, question.message.timestamp
+        if self._states.is_awaiting(channel_id, at) or self._offers.is_open(channel_id):
+            return self._read(question, conversation)
+        return question
+
+    def _read(self, question: Question, conversation: ChannelConversation | None) -> Question:
+        meaning = self._meaning(question.message, question.channel_id, conversation)
+        if offer := self._offers.reply_of(question.channel_id, question.as_kept.message):
+            meaning = replace(meaning, offer=offer)
+        return replace(question, meaning=meaning)
+
+    def routed(self, question: Question, conversation: ChannelConversation | None) -> Question:
+        """A question to be answered with its meaning, read now if it was not, and with the mini-app that wants it,
+        unless it answers a prompt, or is private: a mini-app keeps what it is told."""
+        question = self._read(question, conversation) if question.meaning is UNREAD else question
+        meaning = question.meaning
+        app = None
+        if not (meaning.prompt or question.is_private):
+            app = self._miniapps.pick(meaning.query, meaning.soft_context)
+        if app is None:
+            return question
+        if not question.reads_history:  # the mini-app may keep words from before the author joined
+            message = question.message
+            since = conversation.seen_since({message.author_id}) if conversation else message.message_id
+            if any(message_id < since for message_id in self._miniapps.said(app, question.channel_id)):
+                return question
+        return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
+
+    def as_one(self, question: Question, utterance: MessageRecord) -> Question:
+        """The question with the meaning of its author's whole burst.
+
+        It is read again if the words are not those that were read, or a prompt, a trip or soft context may have come up
+        while the burst waited.
+        """
+        if question.meaning.prompt and question.meaning.query == self._words(utterance):
+            return question
+        conversation = self._conversations.get(question.channel_id)
+        meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
+        return self.routed(replace(question, meaning=meaning), conversation)
+
+    def anew(self, question: Question) -> Question:
+        """The question as it stands when its turn comes: read again if it was edited, or a part of its burst deleted,
+        while it waited for a mini-app or to answer a prompt. The prompt's card then shows what it has become."""
+        meaning, conversation = question.meaning, self._conversations.get(question.channel_id)
+        if not question.stands_alone or question.card_id or meaning.about or conversation is None:
+            return question
+        message = question.current(conversation)
+        utterance = as_one([*filter(None, map(conversation.find, question.parts)), message], self._discord.bot()[1])
+        if meaning.query == self._words(utterance):
+            return question
+        prompt = meaning.prompt
+        meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True, prompt=prompt)
+        if prompt:
+            data = meaning.resolution_data
+            self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
+        return self.routed(replace(question, message=message, meaning=meaning), conversation)
+
+    def _meaning(
+        self,
+        message: MessageRecord,
+        channel_id: int,
+        conversation: ChannelConversation | None,
+        *,
+        is_again: bool = False,
+        prompt: Prompt | None = None,
+    ) -> Meaning:
+        me = self._discord.bot()[1]
+        is_awaited = prompt is not None or self._states.is_awaiting(channel_id, message.timestamp)
+        is_for_others = is_awaited and (  # else it makes no difference
+            addresses_others(message, me) or (conversation is not None and names_others(message, conversation, me))
+        )
+        return self._states.process_message(
+            self._words(message),
+            channel_id,
+            said_before(message, conversation.messages) if conversation else (),
+            user_id=message.author_id,
+            message_id=message.message_id,
+            is_direct=is_called(message, me),
+            is_for_others=is_for_others,
+            keeps_prompt=True,
+            is_again=is_again,
+            at=message.timestamp,
+            prompt=prompt,
+        )
+
+    def _words(self, message: MessageRecord) -> str:
+        name, me = self._discord.bot()
+        return without_call(message.content, me, message.calls_bot or name)
