@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from pydantic import JsonValue
 
 from conversation import MessageRecord
 from discord_io.card import Card
@@ -80,6 +81,11 @@ class PromptCards:
         self._being_posted[prompt.id] = ""
         self._opened.set()
         return prompt
+
+    def restore(self, channel_id: int, stored: JsonValue) -> None:
+        """Restores a channel's prompts. Raises ValueError for what cannot be read."""
+        self._states.restore(channel_id, stored)
+        self._opened.set()
 
     def reopen(self, channel_id: int, prompt_id: str) -> Prompt | None:
         """Finds a prompt that an earlier process opened, and may not have posted yet; shown() must follow."""

@@ -246,7 +246,7 @@ class PromptHolder(Holder):
         return as_json(self._states.stored(channel_id))
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        self._states.restore(channel_id, stored)
+        self._prompts.restore(channel_id, stored)
 
     def leave(self, channel_id: int) -> None:
         self._states.forget(channel_id, None)

@@ -17,7 +17,7 @@ from discord_io.channel_wire import Problem
 from discord_io.prompt_cards import CALLED_OFF, EXPIRED, settled
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
-from state.awaiting import Prompt
+from state.awaiting import ConversationStateManager, Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
@@ -456,6 +456,22 @@ async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
     await asyncio.sleep(2)
     assert not stage.states.prompts(CHANNEL)
     assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {EXPIRED}"
+    keeping.cancel()
+
+
+async def test_a_card_of_an_earlier_process_expires_at_its_deadline(stage: Stage) -> None:
+    """Also where this one has been running for long, and has only now taken the shard."""
+    keeping = asyncio.create_task(stage.prompts.keep())
+    await settle()
+    before = ConversationStateManager(clock=stage.clock)
+    prompt = before.set_awaiting(CHANNEL, WANTS_SOAP, user_id=ANNA, guild_id=GUILD)
+    before.shown(prompt, 1, "Shall I?")
+    stage.wire.standing[1] = "Shall I?"
+    stage.prompts.restore(CHANNEL, before.stored(CHANNEL))
+    await settle()
+    stage.clock.advance(before.AWAITING_TTL_SECONDS)
+    await asyncio.sleep(before.AWAITING_TTL_SECONDS + 2)
+    assert stage.wire.standing[1] == f"Shall I?\n\n-# {EXPIRED}"
     keeping.cancel()
 
 
