@@ -18,6 +18,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
+from turns.ending_texts import STOPPED
 from turns.pending_turns import NOTHING, TAKEN_BACK, UNFINISHED, Begun, PendingTurns, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 
@@ -231,6 +232,36 @@ async def test_the_model_remembers_what_it_came_to(bench: Bench) -> None:
     other.turns.resume(CHANNEL, Turn([question], adopted=[], ready=ready.ready), [])
     await other.idle()
     assert answers(other.history()) == ["the answer"]
+
+
+def came_to(text: str) -> Ready:
+    """What an earlier process had ready, as the model remembers it."""
+    return Ready(text, history=[ModelResponse(parts=[TextPart(text)])])
+
+
+@pytest.mark.parametrize("why", ["stop", "shutdown"])
+async def test_what_is_stopped_once_it_is_whole_is_posted_and_remembered(bench: Bench, why: str) -> None:
+    bench.wire.seconds_per_call = 5
+    resumed(bench, "what?", posted=("Hello",), ready=came_to("Hello there"))
+    await asyncio.sleep(1)
+    if why == "stop":
+        assert bench.turns.stop(said(ANNA, "stop"), CHANNEL) is None
+    else:
+        await bench.turns.drain(0)
+    await bench.idle()
+    assert bench.wire.texts == ["Hello there"]
+    assert answers(bench.history()) == ["Hello there"]
+
+
+async def test_what_is_ready_and_waits_for_discord_to_take_it_can_be_stopped(bench: Bench) -> None:
+    bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 6)
+    resumed(bench, "what?", ready=came_to("Hello there"))
+    await asyncio.sleep(5)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == [STOPPED]
+    assert answers(bench.history()) == []
+    assert not bench.agent.requests
 
 
 async def test_what_waited_behind_it_comes_next_and_by_itself(bench: Bench) -> None:

@@ -312,7 +312,8 @@ class Turn:
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Drops these questions, and ends the turn if no others are left. Returns whether it did anything."""
         others = [q for q in self.questions if q not in unwanted]
-        is_whole = self.work and self.work.done() and not self.is_reworded
+        # Without work, what an earlier process had ready is being posted.
+        is_whole = self.work.done() and not self.is_reworded if self.work else self.ready is not None
         if not unwanted or (is_whole and (others or not self._call_back())):
             return False
         if others:

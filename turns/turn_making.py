@@ -144,10 +144,7 @@ class TurnMaker:
             self._pending.ready(newest.channel_id, None if turn.may_quote_forgotten else ready)
             await self._records.stored()
         if problem := await self._finish(turn, post, ready, prompt):
-            if problem is Problem.TAKEN_BACK:
-                self._pending.ready(newest.channel_id, None)
-                return ""
-            return f"undelivered_{problem}"
+            return self._undelivered(newest.channel_id, problem)
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
         # A conversation that ended meanwhile (/forget) must not come back.
         if conversation and self._conversations.get(newest.channel_id) is conversation:
@@ -159,16 +156,24 @@ class TurnMaker:
         return getattr(outcome, "kind", "declined" if is_silent else "answered")
 
     async def _go_on(self, turn: Turn, ready: Ready, post: StreamedReply) -> str:
-        """Posts the rest of an answer that an earlier process had ready. Returns the outcome in one word."""
+        """Posts the rest of an answer that an earlier process had ready. Returns the outcome in one word; empty: it was
+        called off."""
         channel_id, turn.agent = turn.newest.channel_id, ready.agent
         prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
         if problem := await self._finish(turn, post, ready, prompt):
-            return f"undelivered_{problem}"
+            return self._undelivered(channel_id, problem)
         if turn.conversation and turn.is_remote:
             self._conversations.record_agent_state(channel_id, turn.agent, ready.state)
-        elif turn.conversation and ready.history is not None and turn.cancel is None:
+        elif turn.conversation and ready.history is not None and turn.cancel is not Cancel.WITHDRAWN:
             self._conversations.record_bot_response(channel_id, ready.history)
-        return turn.cancel or "finished"
+        return Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else "finished"
+
+    def _undelivered(self, channel_id: int, problem: Problem) -> str:
+        """The outcome of an answer that was not posted, in one word; empty: it was taken back."""
+        if problem is not Problem.TAKEN_BACK:
+            return f"undelivered_{problem}"
+        self._pending.ready(channel_id, None)
+        return ""
 
     async def _finish(self, turn: Turn, post: StreamedReply, ready: Ready, prompt: Prompt | None) -> Problem | None:
         """Posts the complete answer. Returns why it could not, after reporting it."""
