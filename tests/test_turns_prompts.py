@@ -20,7 +20,7 @@ from miniapps.router import BROKEN, LATE
 from state.awaiting import ConversationStateManager, Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import settle, until
 from turns.ending_texts import UNPOSTABLE
@@ -480,6 +480,20 @@ async def test_a_card_that_cannot_be_changed_costs_nothing_else(stage: Stage) ->
     stage.wire.problems["settle"].append(Problem.FORBIDDEN)
     await stage.taken_in("blue")
     assert stage.wire.texts == ["Which colour?", "Painted."]
+
+
+@pytest.mark.parametrize("whose", ["Ben's", "anyone's"])
+async def test_a_reply_to_a_card_answers_that_one_or_none(stage: Stage, whose: str) -> None:
+    own = await stage.prompt()
+    stage.paint.does = [MiniAppResponse("Which brush?", conversation_state=COLOUR | {"anyone": whose == "anyone's"})]
+    await stage.taken_in("paint that", BEN)
+    [_, other] = stage.states.prompts(CHANNEL)
+    reply = said(ANNA, "1", reply_to_id=other.message_id, reply_to_author_id=BOT)
+    stage.conversations.record_message(CHANNEL, reply)
+    stage.intake.submit(stage.question(reply))
+    await stage.idle()
+    left = [own.id, other.id] if whose == "Ben's" else [own.id]
+    assert [prompt.id for prompt in stage.states.prompts(CHANNEL)] == left
 
 
 async def test_a_mini_app_is_given_what_was_said_in_one_go_as_one(stage: Stage) -> None:

@@ -105,10 +105,17 @@ class Meanings:
         is_again: bool = False,
         prompt: Prompt | None = None,
     ) -> Meaning:
-        me = self._discord.bot()[1]
-        is_awaited = prompt is not None or self._states.is_awaiting(channel_id, message.timestamp)
+        """prompt: the one that the message may answer; None: the one to whose card it replies, or any that is open."""
+        me, at = self._discord.bot()[1], message.timestamp
+        is_awaited = prompt is not None or self._states.is_awaiting(channel_id, at)
+        cards = self._states.prompts(channel_id) if message.reply_to_id is not None else []
+        replied_to = next((p for p in cards if p.message_id == message.reply_to_id), None)
+        if replied_to and self._states.is_open(replied_to, at):
+            prompt = prompt or replied_to
         is_for_others = is_awaited and (  # else it makes no difference
-            addresses_others(message, me) or (conversation is not None and names_others(message, conversation, me))
+            addresses_others(message, me)
+            or (conversation is not None and names_others(message, conversation, me))
+            or (prompt is not None and prompt.user_id not in (None, message.author_id))
         )
         return self._states.process_message(
             self._words(message),
@@ -120,7 +127,7 @@ class Meanings:
             is_for_others=is_for_others,
             keeps_prompt=True,
             is_again=is_again,
-            at=message.timestamp,
+            at=at,
             prompt=prompt,
         )
 
