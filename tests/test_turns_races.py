@@ -333,3 +333,20 @@ async def test_a_question_edited_while_discord_takes_nothing_yet_is_asked_anew(b
     assert bench.wire.texts == answers(bench.history()) == ["You said what"]
     assert not bench.states.prompts(CHANNEL)
     assert bench.spent == [10 if is_whole else INTERRUPTED_TOKENS, 10]
+
+
+async def test_a_turn_that_a_bug_breaks_off_leaves_nothing_running(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = await running(bench)
+    await asyncio.sleep(1)
+    assert bench.wire.typing
+    turn = bench.turns._queues[CHANNEL].turn
+    assert turn
+    assert turn.post
+    monkeypatch.setattr(bench.answering, "note", lambda *_: 1 / 0)
+    gate.set()
+    await bench.idle()
+    await settle()
+    assert not bench.wire.typing
+    assert turn.post.broken.done()

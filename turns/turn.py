@@ -340,7 +340,7 @@ class Turn:
             self.work.cancel()
 
     def leave(self) -> None:
-        """Abandons the turn to another process, without marking it as ended."""
+        """Abandons the turn, without marking it as ended: to another process, or after a bug has broken it off."""
         if self.work:
             self.work.cancel()
         if self.post:

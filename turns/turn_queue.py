@@ -271,6 +271,7 @@ class TurnQueue:
                     except Exception:
                         # The outermost edge of a turn: a bug in one must not affect the channel's other questions.
                         log.exception("turn_broken", messages=[q.message.message_id for q in turn.questions])
+                        turn.leave()
                         says = "An error of the bot's own broke off an answer: its log has the details."
                         guild_id = turn.newest.guild_id
                         self._activity.fault(FaultKind.INTERNAL, "turn_broken", says, guild_id, channel_id)
