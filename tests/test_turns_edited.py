@@ -10,7 +10,7 @@ import pytest
 from discord_io.prompt_cards import LET_GO
 from state.prompts import ResolutionType
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL
+from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import asked
 from tests.support.virtual_time import until
 from tests.test_turns_prompts import WANTS_SOAP, Stage
@@ -116,3 +116,18 @@ async def test_a_turn_that_is_made_again_after_a_kill_is_for_the_words_as_edited
     stage.turns.resume(CHANNEL, Turn([waiting]), [])
     await stage.idle()
     assert [context.text for context in stage.paint.seen] == ["paint the floor"]
+
+
+@pytest.mark.parametrize("what", ["deleted", "stopped"])
+async def test_a_card_does_not_show_a_reply_that_came_to_nothing(stage: Stage, what: str) -> None:
+    prompt = await stage.prompt()
+    gate = await busy(stage)
+    reply = stage.take_in("red").message
+    if what == "deleted":
+        stage.turns.withdraw(CHANNEL, lambda message: message.message_id == reply.message_id)
+    else:
+        assert stage.turns.stop(said(ANNA, "stop"), CHANNEL)
+    gate.set()
+    await stage.idle()
+    assert len(stage.paint.seen) == 1
+    assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {LET_GO}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
@@ -95,6 +96,10 @@ class Meanings:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
         return self.routed(replace(question, message=message, meaning=meaning), conversation)
+
+    def dropped(self, questions: Iterable[Question]) -> None:
+        """Has the cards of the prompts that these would have answered say so: they are not answered any more."""
+        self._prompts.settle([q.meaning.prompt for q in questions if q.meaning.prompt], LET_GO)
 
     def _meaning(
         self,

@@ -226,6 +226,7 @@ class TurnQueue:
 
     def _drop_waiting(self, channel_id: int, queue: _ChannelQueue, dropped: Sequence[Question]) -> None:
         queue.waiting = [q for q in queue.waiting if q not in dropped]
+        self._meanings.dropped(dropped)
         self.pending.dropped(channel_id, dropped)
 
     async def drain(self, seconds: float, *, leaves: bool = False) -> None:
