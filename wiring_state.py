@@ -32,7 +32,7 @@ from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore
 from place_settings.guild_settings import GuildSettings
 from shards import Shards
-from state.awaiting import ConversationStateManager
+from state.awaiting import ON_ITS_WAY, ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
@@ -143,8 +143,8 @@ class StateParts:
 
     def _keeps_open(self, channel_id: int) -> bool:
         """Whether a conversation outlives its timeout, since a prompt or an offer is open there."""
-        channel = self.offer_channels.get(channel_id)
-        return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
+        channel, at = self.offer_channels.get(channel_id), self._clock() - ON_ITS_WAY
+        return self.states.is_awaiting(channel_id, at) or (channel is not None and channel.offer is not None)
 
 
 def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:

@@ -94,7 +94,7 @@ class Clicks:
         if click is None:
             return
         prompt = self._states.find(interaction.channel_id or 0, click.prompt_id)
-        if prompt is None or not self._states.is_open(prompt):
+        if prompt is None or not self._states.is_open(prompt, interaction.created_at):
             await whisper(interaction, _with_words(TOO_LATE, click))
         elif prompt.user_id not in (None, click.user_id) and not (
             prompt.ask.context.get(APPROVAL) and interaction.permissions.manage_messages

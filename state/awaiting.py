@@ -25,6 +25,7 @@ from understanding.enrichment import enrich
 
 TYPING_SECONDS = 15.0  # Discord shows typing for 10 s; the message still has to arrive
 MISSES_BEFORE_ASKING_AGAIN = 2
+ON_ITS_WAY = timedelta(seconds=2)  # how long a message or a click may take to come here
 NOTHING: Mapping[str, Any] = {}
 
 ChatGuid = int | str
@@ -343,8 +344,9 @@ class ConversationStateManager:
         return prompt, Miss.ASKS_AGAIN if prompt.misses == MISSES_BEFORE_ASKING_AGAIN else Miss.STAYS_OPEN
 
     def expire(self) -> list[Prompt]:
-        """Drops the prompts past their deadline, unless their channel is behind, and returns them."""
-        late = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p)]
+        """Drops the prompts that nobody can have answered in time any more, and returns them."""
+        at = self._clock() - ON_ITS_WAY
+        late = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p, at)]
         due = [p for p in late if not self._is_behind(p.chat_guid)]
         for prompt in due:
             self.clear_prompt(prompt)

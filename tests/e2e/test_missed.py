@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands import CHANNEL_FORGOTTEN
+from commands import CHANNEL_FORGOTTEN, TOO_LATE
 from decider import Reason
 from discord_io.backlog import LIMIT, Backlog
 from discord_io.prompt_cards import EXPIRED
@@ -152,6 +152,27 @@ async def test_what_it_asked_is_answered_by_what_was_said_in_time(
             await stage.shows(shown)
             await stage.at_rest()
             assert not stage.journal.find("decided", decision="respond") or shown == ADDED
+
+
+@pytest.mark.parametrize("how", ["click", "words"])
+@pytest.mark.parametrize("seconds", [-0.5, 0.5])
+async def test_what_is_answered_at_the_last_moment_counts_by_when_that_was(
+    stub: StubModel, tmp_path: Path, seconds: float, how: str
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
+        card = await asked_which(stage)
+        clock.advance(stage.bot.states.AWAITING_TTL_SECONDS + seconds)
+        clicked = stage.press("Ada", card, "1") if how == "click" else None
+        said = stage.say("Ada", "1") if how == "words" else None
+        clock.advance(1)  # while it is on its way
+        stage.bot.prompts.settle(stage.bot.states.expire(), EXPIRED)
+        if seconds < 0:
+            await stage.shows(ADDED)
+        elif clicked:
+            assert (await stage.pg.reply_to(clicked)).content == TOO_LATE
+        elif said:
+            assert (await stage.decision(said)).reason is not Reason.AWAITED
 
 
 async def test_several_in_one_channel_are_taken_up_in_order(scene: Scene) -> None:

@@ -83,7 +83,7 @@ def test_one_past_its_deadline_is_there_to_be_expired(process: Process) -> None:
     later = later.die(1)
     assert later.resolution("the first one") is None
     assert not later.manager.is_awaiting(CHANNEL)
-    assert later.manager.expire() == [prompt]
+    assert later.die(2).manager.expire() == [prompt]
 
 
 @pytest.mark.parametrize(("seconds", "known"), [(299, True), (300, False)])
