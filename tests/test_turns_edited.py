@@ -10,7 +10,7 @@ import pytest
 from discord_io.prompt_cards import LET_GO
 from state.prompts import ResolutionType
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import asked
 from tests.support.virtual_time import until
 from tests.test_turns_prompts import WANTS_SOAP, Stage
@@ -88,6 +88,20 @@ async def test_a_yes_to_the_agent_that_is_edited_to_a_no_is_a_no(stage: Stage) -
     reply = stage.agent.requests[-1].reply
     assert reply
     assert (reply.type, reply.data["confirmed"]) == (ResolutionType.CONFIRMATION, False)
+
+
+async def test_a_reply_to_what_the_agent_asks_counts_though_that_is_still_being_written(stage: Stage) -> None:
+    card = stage.say(BOT, "May")
+    prompt = stage.states.set_awaiting(CHANNEL, WANTS_SOAP, user_id=ANNA, question="May I?")
+    stage.states.shown(prompt, card.message_id, "May I?")
+    gate = await busy(stage)
+    reply = said(ANNA, "yes", reply_to_id=card.message_id, reply_to_author_id=BOT, reply_to_text="May")
+    stage.conversations.record_message(CHANNEL, reply)
+    stage.intake.submit(stage.question(reply))
+    stage.conversations.record_message(CHANNEL, replace(card, content="May I?"))
+    gate.set()
+    await stage.idle()
+    assert stage.agent.requests[-1].reply
 
 
 @pytest.mark.parametrize("what", ["edited", "deleted"])

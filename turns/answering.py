@@ -98,7 +98,7 @@ class Preparing:
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # A waiting run of the agent's learns it from the request's `reply` instead.
                 notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
-            is_as_read = question.current(conversation) == question.message
+            is_as_read = question.is_as_read(conversation)
             if is_as_read and meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
                 notes.append(
                     f'Your answer to "{author}" was cut off at its greatest length, and they want the rest. Go on '
@@ -349,7 +349,7 @@ def _reply(question: Question, conversation: ChannelConversation) -> Reply | Non
         return None
     if meaning.resolution_type is None:
         return None
-    if question.current(conversation) != question.message:
+    if not question.is_as_read(conversation):
         return None
     ask_id = str(meaning.prompt.ask.context.get("ask_id"))
     return Reply(ask_id, meaning.resolution_type, meaning.resolution_data or {})

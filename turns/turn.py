@@ -136,6 +136,10 @@ class Question:
         recorded = None if self.is_private else conversation.find(self.message.message_id)
         return recorded or self.message
 
+    def is_as_read(self, conversation: ChannelConversation) -> bool:
+        """Whether its author has not changed its words since; what it quotes may have grown."""
+        return self.current(conversation).own_words == self.message.own_words
+
 
 @dataclass(frozen=True, slots=True)
 class Ready:
