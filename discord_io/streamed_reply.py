@@ -87,7 +87,7 @@ class StreamedReply:
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._first_sent: dict[int, float] = {}  # when each part was sent, arrived or not
         self.stood_at: float | None = None  # by the loop's clock, when our first text of the answer was posted
-        self._carded: set[int] = set()  # the parts that were sent a card, arrived or not
+        self._carded: dict[int, Card] = {}  # the card that each part was sent last, arrived or not
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
@@ -364,8 +364,9 @@ class StreamedReply:
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
         text = content.text if sent.ends_with(message.content) else message.content
-        # An earlier try may have had no card, and another process' message another prompt's card.
-        stands = _Content(text, None if is_again or self._resumes else content.card, message.files)
+        # An earlier try may have had no card, or one that was withdrawn, and another process' message another prompt's.
+        unlike = None if content.card else self._carded.get(index)
+        stands = _Content(text, unlike if is_again or self._resumes else content.card, message.files)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
         self._note_standing(text)
 
@@ -378,7 +379,7 @@ class StreamedReply:
 
     def _note_card(self, index: int, content: _Content) -> None:
         if content.card:
-            self._carded.add(index)
+            self._carded[index] = content.card
 
     async def _find(self, index: int) -> Posted | None:
         """Looks for a part that was sent before: it may have arrived after all."""

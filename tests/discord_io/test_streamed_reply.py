@@ -271,3 +271,17 @@ async def test_a_card_that_an_outage_swallows_is_put_there_later(posting: Postin
     message_id = await posting.post.finish("Which one?", CARD)
     assert posting.wire.cards == {message_id: CARD}
     assert len(posting.wire.standing) == 1
+
+
+async def test_an_answer_that_was_taken_back_while_it_arrived_leaves_no_card(posting: Posting) -> None:
+    posting.wire.problems["send"].append(Problem.UNREACHABLE)
+    posting.wire.arrives_anyway = True
+    finishing = asyncio.create_task(posting.post.finish("Hello.", CARD))
+    await asyncio.sleep(0.1)
+    assert posting.wire.cards
+    assert posting.post.take_back(is_finished=True)
+    with pytest.raises(PostError):
+        await finishing
+    await posting.post.finish("Hello.")
+    assert posting.wire.texts == ["Hello."]
+    assert not posting.wire.cards
