@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import JsonValue
@@ -54,6 +55,7 @@ class PromptCards:
         self._clock = clock
         self._opened = asyncio.Event()
         self._edits: set[asyncio.Task[None]] = set()
+        self._in_order: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()  # by message
         self._being_posted: dict[str, str] = {}
 
     def open(
@@ -178,11 +180,12 @@ class PromptCards:
         task.add_done_callback(self._edits.discard)
 
     async def _edit(self, prompt: Prompt, ending: str) -> None:
-        wire = self._open_wire(prompt.guild_id, int(prompt.chat_guid))
-        try:
-            await wire.settle(prompt.message_id or 0, settled(prompt, ending))
-        except PostError as error:
-            log.info("card_not_settled", channel=prompt.chat_guid, message=prompt.message_id, detail=str(error))
+        wire, message_id = self._open_wire(prompt.guild_id, int(prompt.chat_guid)), prompt.message_id or 0
+        async with self._in_order.setdefault(message_id, asyncio.Lock()):  # how it ended may be changed at once
+            try:
+                await wire.settle(message_id, settled(prompt, ending))
+            except PostError as error:
+                log.info("card_not_settled", channel=prompt.chat_guid, message=message_id, detail=str(error))
 
 
 def card_of(prompt: Prompt) -> Card:

@@ -12,7 +12,7 @@ from state.prompts import ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import asked
-from tests.support.virtual_time import until
+from tests.support.virtual_time import settle, until
 from tests.test_turns_prompts import WANTS_SOAP, Stage
 from turns.turn import Question, Turn
 
@@ -144,4 +144,17 @@ async def test_a_card_does_not_show_a_reply_that_came_to_nothing(stage: Stage, w
     gate.set()
     await stage.idle()
     assert len(stage.paint.seen) == 1
+    assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {LET_GO}"
+
+
+async def test_a_card_shows_its_last_ending_though_discord_takes_longer_for_an_earlier_one(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    gate = await busy(stage)
+    stage.wire.seconds_per_call = 5
+    reply = stage.take_in("red").message
+    await settle()
+    stage.wire.seconds_per_call = 0
+    stage.turns.withdraw(CHANNEL, lambda message: message.message_id == reply.message_id)
+    gate.set()
+    await asyncio.sleep(6)
     assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {LET_GO}"
