@@ -155,6 +155,35 @@ async def test_what_came_up_while_its_author_was_heard_out_counts(stage: Stage) 
     await stage.idle()
 
 
+async def read_while_posted(stage: Stage) -> tuple[Question, Prompt]:
+    """What its author was heard out for after it was read: while the question that it answers was being posted."""
+    gate = stage.around.open(GUILD, CHANNEL).gate = asyncio.Event()
+    stage.take_in("paint it")
+    await until(lambda: stage.states.prompts(CHANNEL))
+    message = stage.say(ANNA, "blue")
+    heard_out = stage.meanings.routed(stage.question(message), stage.conversation)
+    gate.set()
+    await stage.idle()
+    [prompt] = stage.states.prompts(CHANNEL)
+    return heard_out, prompt
+
+
+async def test_what_was_read_while_the_question_was_posted_settles_its_card(stage: Stage) -> None:
+    heard_out, prompt = await read_while_posted(stage)
+    stage.intake.submit(heard_out)
+    await stage.idle()
+    assert stage.wire.standing[prompt.message_id or 0] == "Which colour?\n\n-# ✓ blue"
+    assert not stage.wire.cards
+
+
+async def test_what_was_answered_while_its_author_was_heard_out_is_not_answered_again(stage: Stage) -> None:
+    heard_out, _ = await read_while_posted(stage)
+    await stage.taken_in("red")
+    stage.intake.submit(heard_out)
+    await stage.idle()
+    assert [(context.focus_resolution or {}).get("selected_option") for context in stage.paint.seen] == [None, "red"]
+
+
 async def test_what_the_mini_app_said_is_told_the_model_later(stage: Stage) -> None:
     await stage.prompt()
     await stage.taken_in("what did you just ask?", BEN)

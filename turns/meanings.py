@@ -71,11 +71,12 @@ class Meanings:
     def as_one(self, question: Question, utterance: MessageRecord) -> Question:
         """The question with the meaning of its author's whole burst.
 
-        It is read again if the words are not those that were read, or a prompt, a trip or soft context may have come up
-        while the burst waited.
+        It is read again if the words are not those that were read, its prompt was answered by others, or a prompt, a
+        trip or soft context may have come up while the burst waited.
         """
-        if question.meaning.prompt and question.meaning.query == self._words(utterance):
-            return question
+        prompt = question.meaning.prompt and self._states.find(question.channel_id, question.meaning.prompt.id)
+        if prompt and question.meaning.query == self._words(utterance):
+            return replace(question, meaning=replace(question.meaning, prompt=prompt))  # posted since, perhaps
         conversation = self._conversations.get(question.channel_id)
         meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
         return self.routed(replace(question, meaning=meaning), conversation)
