@@ -104,19 +104,21 @@ async def test_a_reply_to_what_the_agent_asks_counts_though_that_is_still_being_
     assert stage.agent.requests[-1].reply
 
 
-@pytest.mark.parametrize("what", ["edited", "deleted"])
+@pytest.mark.parametrize("what", ["edited", "deleted", "trimmed"])
 async def test_of_what_was_said_in_one_go_every_part_counts_as_it_stands(stage: Stage, what: str) -> None:
     gate = await busy(stage)
     parts = [stage.question(stage.say(ANNA, text)) for text in ("please paint", "the door", "and the floor")]
     stage.intake.submit(*parts)
     if what == "edited":
         edit(stage, parts[1], "the wall")
-    else:
+    elif what == "deleted":
         stage.conversations.forget_messages(CHANNEL, {parts[1].message.message_id})
+    else:  # or not restored: it is not known any more, but still said
+        stage.conversation.messages.remove(parts[1].message)
     gate.set()
     await stage.idle()
-    left = "please paint\nthe wall\nand the floor" if what == "edited" else "please paint\nand the floor"
-    assert [context.text for context in stage.paint.seen] == [left]
+    left = {"edited": ["the wall"], "deleted": [], "trimmed": ["the door"]}[what]
+    assert [context.text for context in stage.paint.seen] == ["\n".join(["please paint", *left, "and the floor"])]
 
 
 async def test_a_turn_that_is_made_again_after_a_kill_is_for_the_words_as_edited(stage: Stage) -> None:

@@ -87,9 +87,10 @@ class Meanings:
         meaning, conversation = question.meaning, self._conversations.get(question.channel_id)
         if not question.stands_alone or question.card_id or meaning.about or conversation is None:
             return question
-        message = question.current(conversation)
-        utterance = as_one([*filter(None, map(conversation.find, question.parts)), message], self._discord.bot()[1])
-        if meaning.query == self._words(utterance):
+        message, parts = question.current(conversation), [i for i in question.parts if not conversation.is_deleted(i)]
+        earlier = [*filter(None, map(conversation.find, parts))]
+        utterance = as_one([*earlier, message], self._discord.bot()[1])
+        if len(earlier) < len(parts) or meaning.query == self._words(utterance):  # one was trimmed, or nothing changed
             return question
         prompt = meaning.prompt
         meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True, prompt=prompt)
