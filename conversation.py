@@ -31,7 +31,7 @@ class ConversationManager:
 
     clock: returns the time as an aware datetime. max_messages, max_characters: caps of one conversation.
     agent_state_seconds: how long remote agents' states outlive a conversation, for the channel's next one.
-    keeps_open: (channel id) -> whether its conversation outlives the timeout, since an answer is awaited there.
+    keeps_open: (channel id, time) -> whether its conversation outlives the timeout, as an answer is awaited there then.
     is_behind: (channel id) -> whether missed messages there are still to be read, by this process or the next. Until
     then it is not known whether somebody continued the conversation in time, so it does not expire.
     on_change: called with the channel id on every change except a recorded message.
@@ -45,7 +45,7 @@ class ConversationManager:
         max_messages: int = 500,
         max_characters: int = 200_000,
         agent_state_seconds: float = 86_400,
-        keeps_open: Callable[[int], bool] = lambda _channel_id: False,
+        keeps_open: Callable[[int, datetime], bool] = lambda _channel_id, _at: False,
         is_behind: Callable[[int], bool] = lambda _channel_id: False,
         on_change: Callable[[int], None] = lambda _channel_id: None,
     ) -> None:
@@ -254,7 +254,7 @@ class ConversationManager:
         active = conversation.last_activity
         if active > until and conversation.is_revived:
             active = max((m.timestamp for m in conversation.messages), default=until)
-        if self.is_over(channel_id, until - active):
+        if self.is_over(channel_id, until - active, until):
             self._expire(conversation)
 
     def move(self, channel_id: int, thread_id: int) -> None:
@@ -372,7 +372,8 @@ class ConversationManager:
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )
-        if self._is_silent(conversation) if at is None else self.is_over(channel_id, at - conversation.last_activity):
+        active = conversation.last_activity
+        if self._is_silent(conversation) if at is None else self.is_over(channel_id, at - active, at):
             if conversation.states:
                 self._left[channel_id] = conversation.left_states()
             return None
@@ -411,11 +412,12 @@ class ConversationManager:
 
     def _is_silent(self, conversation: ChannelConversation) -> bool:
         """Whether the timeout has passed since the last activity that this process knows of."""
-        idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
+        now = self._clock()
+        idle = abs(now - conversation.last_activity)  # a clock that was set back must not keep it for ever
         if idle <= self._timeout:  # as nearly always, several times a message
             return False
-        return self.is_over(conversation.channel_id, idle) and not self._holds[conversation.channel_id]
+        return self.is_over(conversation.channel_id, idle, now) and not self._holds[conversation.channel_id]
 
-    def is_over(self, channel_id: int, idle: timedelta) -> bool:
-        """Whether the channel's conversation expires after this long a silence."""
-        return idle > self._timeout and not self._keeps_open(channel_id)
+    def is_over(self, channel_id: int, idle: timedelta, at: datetime) -> bool:
+        """Whether the channel's conversation expires at this time, after this long a silence."""
+        return idle > self._timeout and not self._keeps_open(channel_id, at)

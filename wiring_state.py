@@ -141,10 +141,12 @@ class StateParts:
     def _is_behind(self, channel_id: int) -> bool:
         return self.gate.is_behind(channel_id, self.snapshots.guild_of(channel_id))
 
-    def _keeps_open(self, channel_id: int) -> bool:
-        """Whether a conversation outlives its timeout, since a prompt or an offer is open there."""
-        channel, at = self.offer_channels.get(channel_id), self._clock() - ON_ITS_WAY
-        return self.states.is_awaiting(channel_id, at) or (channel is not None and channel.offer is not None)
+    def _keeps_open(self, channel_id: int, at: datetime) -> bool:
+        """Whether a conversation outlives its timeout at that time, since a prompt or an offer is open there."""
+        if self.states.is_awaiting(channel_id, at - ON_ITS_WAY):
+            return True
+        channel = self.offer_channels.get(channel_id)
+        return channel is not None and channel.offer is not None and not channel.is_overdue(at)
 
 
 def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:

@@ -58,7 +58,7 @@ class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
         at = said[0].timestamp
         stored, before = self.get(channel_id) or (None, [])
         alive_at = max([stored.last_activity, *(m.timestamp for m in before)]) if stored else at
-        if stored is None or self._conversations.is_over(channel_id, at - alive_at):
+        if stored is None or self._conversations.is_over(channel_id, at - alive_at, at):
             stored, before = StoredConversation(at, at, said[0].message_id, -1, frozenset(), []), []
             if left := self._conversations.left_states(channel_id):
                 stored = replace(stored, states=left.states, told_before=left.told)

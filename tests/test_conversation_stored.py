@@ -209,7 +209,7 @@ def test_it_is_taken_up_only_as_long_as_it_would_have_lived(process: Process, se
 
 
 def test_an_open_prompt_keeps_it_open() -> None:
-    process = Process(keeps_open=lambda channel_id: channel_id == CHANNEL)
+    process = Process(keeps_open=lambda channel_id, _at: channel_id == CHANNEL)
     process.start(said(ANNA))
     assert process.die(3_600)[1]
 

@@ -40,6 +40,26 @@ async def test_an_answer_cut_at_its_length_says_so_and_its_asker_has_it_gone_on_
     assert not settled.components
 
 
+@pytest.mark.parametrize("seconds", [-100, 100])
+async def test_it_is_gone_on_with_if_that_was_asked_for_in_time_however_late_it_is_read(
+    stub: StubModel, tmp_path: Path, seconds: float
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            stub.replies.append(CUT_REPLY)
+            await stage.ask("Ada", "the ten longest rivers?")
+        clock.advance(GO_ON_SECONDS + seconds)
+        said = stage.say("Ada", "go on")
+        clock.advance(150)
+        async with life(stage):
+            stub.replies.append(Reply(REST))
+            if seconds < 0:
+                await stage.answer_to(said)
+            await stage.at_rest()
+            assert len(stub.requests) == (seconds < 0)
+
+
 async def test_it_is_gone_on_with_after_a_kill_and_no_more_once_it_is_too_late(stub: StubModel, tmp_path: Path) -> None:
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage:

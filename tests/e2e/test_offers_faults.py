@@ -148,4 +148,6 @@ async def ended(stage: Scene, question: Message, card: Message, outcome: str) ->
             await asyncio.sleep(0.01)
             stage.bot.proactive_offers.pulse()
         await gone(stage, card)
+        await stage.at_rest()
+        assert not stage.journal.find("decided", decision="respond")
     assert outcomes(stage) == [outcome]
