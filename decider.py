@@ -20,16 +20,21 @@ from decision import (
     ACKNOWLEDGED,
     ALONE_TOGETHER,
     AWAITED,
+    CALLED_OFF,
     CALLING,
     DIRECT,
     EXPLICIT,
+    LINK,
     MENTIONS_ONLY,
+    NOT_CALLED,
     NOT_JUDGED,
     NOT_OURS,
     NOTHING,
     OFFER_ACCEPTED,
     OFFER_DECLINED,
+    TOLD_OF,
     TOLD_OFF,
+    UNREADABLE,
     UNWELCOME,
     WITH_SOMEBODY,
     Decision,
@@ -47,7 +52,7 @@ from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
 from understanding.name_calls import is_told_of
 from understanding.names import calls_stranger
-from understanding.stopping import stops_person
+from understanding.stopping import read_stop, stops_person
 from understanding.wording import Wording, read
 
 log = structlog.get_logger()
@@ -57,6 +62,7 @@ __all__ = [
     "CALLING",
     "EXPLICIT",
     "NOTHING",
+    "NOT_CALLED",
     "NOT_JUDGED",
     "NOT_OURS",
     "OFFER_ACCEPTED",
@@ -223,12 +229,12 @@ class ResponseDecider:
         if is_explicit_trigger(message, bot_user_id):
             return ACKNOWLEDGED if is_thanks else _explicit(message, bot_user_id)
         if place is None or not place.is_with_one or not (message.text or message.images):
-            return NOTHING
+            return NOT_CALLED
         if addresses_others(message, bot_user_id) or message.wording.is_command:
-            return NOTHING
+            return NOT_CALLED
         if refused := place.held.refuses_unasked:
             return replace(MENTIONS_ONLY, evidence=refused.in_words)
-        return NOTHING if is_thanks else ALONE_TOGETHER
+        return NOT_CALLED if is_thanks else ALONE_TOGETHER
 
     async def should_respond(
         self,
@@ -303,7 +309,7 @@ class ResponseDecider:
         """The decision of the rules on a message without an explicit trigger; None: they leave it open."""
         engagement = conversation.engagement_at(message)
         if not (message.text or message.images):
-            return NOTHING  # without the message content intent there is nothing to read
+            return UNREADABLE  # without the message content intent
         if addresses_others(message, bot_user_id) or message.wording.is_command:
             return NOT_OURS
         if stops_person(message.content, conversation.names.values()):
@@ -315,11 +321,13 @@ class ResponseDecider:
         if message.images or message.wording.count > MAX_WORDS:
             return None
         if message.wording.has_link and not message.wording.count and not engagement.is_answer_due(message):
-            return NOTHING  # a link alone is shared with the channel: it asks the bot nothing
+            return LINK  # it is shared with the channel, and asks the bot nothing
         asked = conversation.last_words_to(message.author_id) if engagement.is_answer_due(message) else None
         is_answer = asked is not None and asked.wording.ends_asking
         if is_told_of(message.wording.tokens, engagement.bot_name) and not (message.wording.asks or is_answer):
-            return NOTHING  # "Parley is nice" is about the bot, and said to the others
+            return TOLD_OF  # "Parley is nice" is said to the others
+        if not is_answer and read_stop(message.content, engagement.bot_name):
+            return CALLED_OFF  # it ended what it could end, or is for somebody else
         return ACKNOWLEDGED if self._acknowledges(message, conversation) else None
 
     def _acknowledges(self, message: MessageRecord, conversation: ChannelConversation) -> bool:

@@ -155,7 +155,7 @@ class Decision:
         if self.partner is not None:
             told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
         known = [told] if told else []
-        if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary):
+        if self.score and self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary):
             # Rounded up for an answer and down for a silence, so that no figure means both.
             share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
             known.append(f"{'' if self.respond else 'only '}{min(max(share, 1), 99)}% sure")
@@ -169,6 +169,11 @@ class Decision:
 EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
 DIRECT = Decision(True, Reason.DIRECT_MESSAGE, tier=1, score=1.0)
 NOTHING = Decision(False, Reason.NO_TRIGGER)
+NOT_CALLED = replace(NOTHING, evidence="we were in no conversation here, and you did not call me")
+UNREADABLE = replace(NOTHING, evidence="I could read no words or picture in it")
+LINK = replace(NOTHING, evidence="it was only a link")
+TOLD_OF = replace(NOTHING, evidence="you talked about me, not to me")
+CALLED_OFF = replace(NOTHING, evidence="a bare “stop” or “never mind” wants no answer")
 NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
 AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
 ALONE_TOGETHER = Decision(True, Reason.ALONE_TOGETHER, tier=2, score=1.0)

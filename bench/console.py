@@ -19,7 +19,7 @@ from activity import Ending, TurnEnded
 from bot import Parley, create_bot
 from config import Settings
 from conversation import MessageRecord
-from decision import EXPLICIT, NOTHING
+from decision import EXPLICIT, NOT_CALLED
 from health import Health
 from state.spending import Payer, Spent
 from web.site import Site
@@ -48,7 +48,7 @@ async def happening(bot: Parley) -> None:
         number += 1
         channel = number % CHANNELS + 1
         guild = channel % GUILDS + 1
-        bot.decisions.add_ignored(number, channel, channel, NOTHING, guild)
+        bot.decisions.add_ignored(number, channel, channel, NOT_CALLED, guild)
         if number % 10 == 0:
             bot.decisions.add(number, channel, channel, EXPLICIT, guild)
             answered = TurnEnded(guild, channel, (number,), Ending.ANSWERED, "answered", datetime.now(UTC), 2.0, 0.5)

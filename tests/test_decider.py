@@ -235,6 +235,8 @@ ANNAS_TURN = [said(BEN), said(ANNA), replied(ANNA, "Which colour do you want?")]
         (said(BEN, "lol"), (False, "acknowledgement")),
         (said(BEN, "ok"), (False, "acknowledgement")),
         (said(BEN, "👍"), (False, "acknowledgement")),
+        (said(BEN, "never mind"), (False, "no_trigger")),
+        (said(ANNA, "cancel"), None),  # which may be the colour's answer
         (said(BEN, "lol", images=("https://cdn.example/cat.png",)), None),
     ],
 )
@@ -546,6 +548,26 @@ def test_an_answer_and_a_silence_never_tell_the_same_figure() -> None:
     assert silent.in_words().endswith("only 31% sure)")
     assert replace(silent, score=0.3204).in_words().endswith("only 32% sure)")
     assert replace(answered, score=0.3208, evidence="you asked").in_words().endswith("33% sure)")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("Parley is nice", "you talked about me, not to me"),
+        ("https://example.org", "it was only a link"),
+        ("", "I could read no words or picture in it"),
+        ("never mind", "a bare “stop” or “never mind” wants no answer"),
+    ],
+)
+async def test_a_silence_by_a_rule_tells_the_rule(words: str, why: str) -> None:
+    decision = await decide(said(BEN, words), [said(ANNA), replied(ANNA, "Noon.")])
+    assert decision.in_words() == f"silent: I did not think it was meant for me ({why})"
+
+
+async def test_a_message_outside_any_conversation_is_told_to_be_that() -> None:
+    told = ResponseDecider().should_start_conversation(said(ANNA, "hello everybody"), BOT).in_words()
+    why = "we were in no conversation here, and you did not call me"
+    assert told == f"silent: I did not think it was meant for me ({why})"
 
 
 async def test_a_call_by_name_is_told_as_that() -> None:

@@ -16,7 +16,7 @@ import structlog
 from agents.coordinator import Choice
 from agents.tool_use import as_outputs
 from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
-from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
+from decider import EXPLICIT, NOT_CALLED, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
 from decision import SET_SO
 from followup.learning import Learning, Mark
 from llm_history import Origin, first_told, tokens_said
@@ -75,10 +75,10 @@ class Records:
 
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """Counts a message outside any conversation that triggers nothing."""
-        self._not_started[NOTHING.reason] += 1
-        self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING, guild_id)
+        self._not_started[NOT_CALLED.reason] += 1
+        self._decisions.add_ignored(message_id, channel_id, author_id, NOT_CALLED, guild_id)
         if self._log.is_enabled_for(logging.DEBUG):
-            self._log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
+            self._log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOT_CALLED, 0.0)
 
     def message(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         """Adds a person's message to the conversation, and notes whether it tells the bot to keep out."""
@@ -237,7 +237,7 @@ class Records:
         channel_id, message_id = question.channel_id, question.message.message_id
         if question.stands_alone:  # no model is asked that could decline
             decision = replace(decision, may_decline=False)
-        is_news = not question.starts_conversation or (decision != NOTHING and decision.reason not in SET_SO)
+        is_news = not question.starts_conversation or (decision != NOT_CALLED and decision.reason not in SET_SO)
         note = self._decisions.add if is_news else self._decisions.add_ignored
         note(message_id, channel_id, question.message.author_id, decision, question.guild_id)
         if question.starts_conversation and not decision.respond:
