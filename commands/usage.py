@@ -45,7 +45,8 @@ class Usage:
         days = [(day, kept.people.get(user_id, Figures())) for day, kept in self._limits.ledger.days(31)]
         by_all = await self._by_all(now, (Scope.PERSON, user_id))
         lines = ["**What you have used of my models** (days of UTC)", *_sums(days, now), *by_all]
-        return await _with_chart([*lines, *_left(standing, {Scope.PERSON})], days, "What you have used")
+        left = _left(standing, {Scope.PERSON}, "You have no budget of your own.")
+        return await _with_chart([*lines, *left], days, "What you have used")
 
     async def server(self, guild_id: int, channel_id: int, thread_id: int) -> Outcome:
         now = self._clock()
@@ -63,7 +64,7 @@ class Usage:
             *_table("By model, this month", by(rows, 0)),
             *_table("By purpose, this month", by(rows, 1)),
             *_table("By channel, this month", {f"<#{one}>": f for one, f in most[:MOST_CHANNELS]}),
-            *_left(standing, {Scope.GUILD, Scope.CHANNEL, Scope.THREAD}),
+            *_left(standing, {Scope.GUILD, Scope.CHANNEL, Scope.THREAD}, "This server has no budget of its own."),
             *(_of_all(reached) for reached in standing if reached.limit.scope is Scope.TOTAL),
         ]
         return await _with_chart(lines, days, "What this server has used")
@@ -125,14 +126,14 @@ def _table(title: str, rows: Mapping[str, Figures]) -> list[str]:
     return [f"**{title}**", *lines] if lines else []
 
 
-def _left(standing: Iterable[Reached], scopes: set[Scope]) -> list[str]:
+def _left(standing: Iterable[Reached], scopes: set[Scope], none: str) -> list[str]:
     lines = []
     for reached in standing:
         limit = reached.limit
         if limit.scope in scopes:
             left, again = limit.words(max(0, limit.amount - reached.used)), format_dt(reached.resets_at, "R")
             lines.append(f"- {WHOSE[limit.scope]}: {left} of {limit.in_words()}, renewed {again}")
-    return ["**What is left**", *lines] if lines else ["No budget is set for this."]
+    return ["**What is left**", *lines] if lines else [none]
 
 
 def _of_all(reached: Reached) -> str:

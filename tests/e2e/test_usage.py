@@ -69,15 +69,17 @@ async def test_everybody_sees_their_own_use_and_those_who_manage_the_server_see_
 
 
 async def test_who_used_nothing_is_told_so_without_a_picture(stub: StubModel) -> None:
-    async with open_scene(stub, budgets="off", person_tokens=0) as scene:
+    async with open_scene(stub, budgets="off", person_tokens=0, guild_tokens=0) as scene:
         mine = await scene.use("Chloe", "usage")
         assert mine.content.splitlines()[1:] == [
             "- Today: nothing",
             "- Yesterday: nothing",
             "- This month: nothing",
-            "No budget is set for this.",
+            "You have no budget of your own.",
         ]
         assert not mine.attachments
+        servers = await scene.use("Ada", "usage", of="server")
+        assert "This server has no budget of its own." in servers.content.splitlines()
 
 
 async def test_tokens_without_a_price_are_told_apart(stub: StubModel) -> None:
