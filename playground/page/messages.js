@@ -29,10 +29,10 @@ export class MessageList {
     this.toPresent.addEventListener("click", () => this.pin());
   }
 
-  /** Scroll to the newest messages, and stay there. */
+  /** Scroll to the newest messages, and stay there. Where there are none yet, the welcome is read from its top. */
   pin() {
     this.pinned = true;
-    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.scroller.scrollTop = this.list.childElementCount ? this.scroller.scrollHeight : 0;
     this.toPresent.hidden = true;
   }
 

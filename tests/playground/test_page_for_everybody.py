@@ -109,6 +109,23 @@ def _removal(browser: webdriver.Chrome) -> None:
 
 
 @needs_browser
+async def test_the_welcome_is_read_from_its_top(pg: Playground, tmp_path: Path) -> None:
+    await asyncio.to_thread(_read_the_welcome, pg.url, tmp_path)
+
+
+def _read_the_welcome(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        look_as(browser, "light", 360)
+        browser.get(address)
+        when(browser, "document.querySelector('.welcome h2')")
+        scroller = "document.querySelector('#scroller')"
+        assert browser.execute_script(f"return {scroller}.scrollHeight > {scroller}.clientHeight")
+        when(browser, f"{scroller}.scrollTop === 0")
+        write(browser, "hello")
+        when(browser, f"{LAST}?.textContent.includes('hello') && {scroller}.scrollTop > 0")
+
+
+@needs_browser
 @pytest.mark.usefixtures("bot")
 async def test_on_a_phone_channels_and_members_are_drawers(pg: Playground, tmp_path: Path) -> None:
     await asyncio.to_thread(_use_drawers, pg.url, tmp_path)
