@@ -259,13 +259,18 @@ async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
         try:
             address = await stack.enter_async_context(site.served(port, LOOPBACK if site.is_local else ""))
         except OSError as error:
-            raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
+            raise RefusedError(f"PORT {port} cannot be used ({_reason(error)}): use another, or 0 for any.") from None
         log.info("listening", address=address)
         if site.is_local:
             print(f"Console: {address}/console", flush=True)  # noqa: T201
         elif not site.has_console:
             log.info("console_off", remedy="set CONSOLE_PASSWORD to see at /console how the bot is doing")
         yield
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words: asyncio puts its own and the address before them."""
+    return str(error.strerror).rpartition(": ")[2]
 
 
 @asynccontextmanager
@@ -284,8 +289,8 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
         await loopback.start()
     except OSError as error:
         raise RefusedError(
-            f"The playground cannot listen on {host}:{port} ({error.strerror}): "
-            "set PLAYGROUND_HOST to an address of this machine, and PLAYGROUND_PORT to a free port, or to 0 for any."
+            f"The playground cannot listen on {host}:{port} ({_reason(error)}): stop what else listens there, or set "
+            "PLAYGROUND_PORT to a free port, or to 0 for any. PLAYGROUND_HOST must be an address of this machine."
         ) from None
     print(f"Open {loopback.url} in a browser: a Discord on this machine, with the bot in it.", flush=True)  # noqa: T201
     try:

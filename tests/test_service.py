@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from health import Health
-from service import Ending, RefusedError, _connect, _keep_connected
+from service import Ending, RefusedError, _connect, _keep_connected, playground
 from state.metrics import Metrics
 from web.shown import Shown
 from web.site import Site
@@ -105,3 +105,12 @@ async def test_what_discord_py_stumbles_over_where_its_first_connection_is_refus
     with capture_logs() as logs:
         assert await _connect(FakeBot(stumbles), "token") is Ending.UNREACHABLE
     assert logs == [{"event": "connection_failed", "log_level": "warning", "detail": "ClientConnectionError: refused"}]
+
+
+async def test_a_port_that_another_program_has_is_told_in_the_systems_words() -> None:
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as other:
+        port = other.sockets[0].getsockname()[1]
+        with pytest.raises(RefusedError, match=rf"^The playground cannot listen on 127.0.0.1:{port} \(") as refused:
+            async with playground("127.0.0.1", port):
+                pass
+    assert "(address already in use): stop what else listens there, or set PLAYGROUND_PORT" in str(refused.value)
