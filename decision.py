@@ -150,7 +150,7 @@ class Decision:
         if self.reason is Reason.FOLLOWUP and self.score < 0.5:
             words = "I thought it might be meant for me"
         told = self.evidence
-        if self.reason is Reason.EXPLICIT_TRIGGER and told:
+        if self.reason in (Reason.EXPLICIT_TRIGGER, Reason.DAILY_CAP) and told:  # the evidence is the reason, precisely
             words, told = told, ""
         if self.partner is not None:
             told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")

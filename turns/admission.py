@@ -16,7 +16,7 @@ from place_settings.inheritance import Refused
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from state.spending import Payer
-from turns.ending_texts import NOT_ALLOWED, RESTARTING, budget_line
+from turns.ending_texts import NOT_ALLOWED, RESTARTING, budget_line, why_silent
 from turns.gate import Gate
 from turns.turn import Question, payer_of
 from turns.turn_queue import TurnQueue
@@ -43,13 +43,6 @@ SILENCING = {
     "threads": Reason.THREADS_OFF,
 }
 """The reason for each setting that silences a place; other settings say who is answered there."""
-WHOSE_BUDGET = {
-    Cap.TOTAL: "that for everybody together",
-    Cap.GUILD: "that of this server",
-    Cap.CHANNEL: "that of this channel",
-    Cap.THREAD: "that of this thread",
-    Cap.PERSON: "that of whoever said it",
-}
 
 
 class Admission:
@@ -118,7 +111,8 @@ class Admission:
             log.warning("cap_reached", cap=refusal.cap.value, guild=question.guild_id, channel=question.channel_id)
             self._turns.announce(question, refusal_line(refusal))
         reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
-        return replace(decision, respond=False, reason=reason, evidence=WHOSE_BUDGET.get(refusal.cap, ""), contrary="")
+        evidence = why_silent(refusal.reached) if refusal.reached else ""
+        return replace(decision, respond=False, reason=reason, evidence=evidence, contrary="")
 
     def _tell_above(self, question: Question, decision: Decision) -> None:
         """Explains once, in the parent channel of a thread where the bot may not write, why a call gets no answer."""

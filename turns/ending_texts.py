@@ -92,8 +92,7 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
 
 def budget_line(reached: Reached) -> str:
     """The sentence for somebody who is refused by a spent budget, or, near its end, for those who manage the place."""
-    whose = WHOSE.get(reached.cap, "my budget")
-    period = "today" if reached.limit.period is Period.DAY else "this month"
+    whose, period = WHOSE.get(reached.cap, "my budget"), _period(reached)
     again = f"<t:{int(reached.resets_at.timestamp())}:R>"
     if reached.is_spent:
         return f"{whose[0].upper()}{whose[1:]} is spent for {period}. It is renewed {again}: please ask me again then."
@@ -102,6 +101,18 @@ def budget_line(reached: Reached) -> str:
         f"{again}."
     )
     return f"F{near[1:]}" if reached.cap is Cap.PERSON else f"{MANAGERS}{near}"
+
+
+def why_silent(reached: Reached) -> str:
+    """Why a budget kept the bot silent, for /why."""
+    whose, period = WHOSE.get(reached.cap, "my budget for everybody together"), _period(reached)
+    if reached.is_spent:
+        return f"{whose} was spent for {period}"
+    return f"four fifths of {whose} for {period} were used, so I answered only those who called me"
+
+
+def _period(reached: Reached) -> str:
+    return "today" if reached.limit.period is Period.DAY else "this month"
 
 
 def posted_text(turn: Turn, outcome: Outcome | Cancel) -> str:

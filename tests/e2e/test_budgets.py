@@ -69,16 +69,19 @@ async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_
                 assert (MANAGERS in answer.content) == (number == 2)
             assert "For those" not in str(stage.bot.conversations.get(answer.channel_id).llm_history)  # type: ignore[union-attr]
             followed = await stage.decision(stage.say("Ada", "and the next?"))
-            assert (followed.reason, followed.evidence) == (Reason.DAILY_CAP, "that of this server")
+            assert followed.reason is Reason.DAILY_CAP
+            assert followed.in_words() == (
+                "silent: four fifths of my budget for this server for today were used, so I answered only those who "
+                "called me"
+            )
             await kill(stage)
         async with life(stage, **settings):
             assert used(stage) == Amount(3 * ANSWER, 3 * ANSWER)
             last = await stage.ask("Ben", "mentions are answered?")
             assert "manage" not in last.content
             refused = stage.mention("Ben", "and now?")
-            assert (await stage.decision(refused)).in_words() == (
-                "silent: the budget was spent, or the rest of it was kept for those who call me (that of this server)"
-            )
+            spent = "silent: my budget for this server was spent for today"
+            assert (await stage.decision(refused)).in_words() == spent
             assert (await stage.shows(REFUSED)).reference.message_id == refused.id  # type: ignore[union-attr]
             told = len(stage.said())
             assert (await stage.decision(stage.mention("Chloe", "me?"))).reason is Reason.DAILY_CAP
