@@ -68,10 +68,17 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
     @tree.context_menu(name="Why?")
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def why_this(interaction: discord.Interaction, message: discord.Message) -> None:
-        question_id = (
-            message.reference.message_id if message.reference and message.author == interaction.client.user else None
-        )
-        entry = decisions.find(message.id) or decisions.find(question_id or 0)
+        entry = decisions.find(message.id) or decisions.find(_answered(message, interaction.client) or 0)
         words = in_words(interaction, entry) if entry else NOTHING_KNOWN
         whose = f"\n{WHOSE_YOU}" if entry and entry.author_id != interaction.user.id else ""
         await tell(interaction, words[:1].upper() + words[1:] + whose)
+
+
+def _answered(message: discord.Message, client: discord.Client) -> int | None:
+    """The id of the question that a message of ours answers. Of a long answer, only the first message replies to it."""
+    if message.author != client.user:
+        return None
+    here = (m for m in reversed(client.cached_messages) if m.channel.id == message.channel.id and m.id <= message.id)
+    ours = (m for m in here if m.author == client.user)
+    references = (m.reference.message_id for m in (message, *ours) if m.reference)
+    return next(references, None)

@@ -112,6 +112,15 @@ async def test_why_of_a_message(scene: Scene) -> None:
     assert (await scene.use("Ben", "Why?", target=webhooks)).content == NOTHING_KNOWN
 
 
+async def test_why_of_the_end_of_a_long_answer(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("one two three " * 200)
+    await scene.ask("Ada", "count")
+    first, last = scene.said()
+    assert (bool(first.reference), bool(last.reference)) == (True, False)
+    told = (await scene.use("Ada", "Why?", target=last)).content
+    assert told == f"Answered: you mentioned me or replied to me; {MODEL}"
+
+
 async def test_forget_drops_what_one_person_said_in_all_channels(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Ada", "my cat is called Tim", channel="help")
