@@ -4,6 +4,8 @@ import { h } from "./dom.js";
 import { openScenes } from "./scenes.js";
 import { FORUMS, posts } from "./threads.js";
 
+const TEXT = 0; // channel type
+
 export function start(page) {
   const { channel, channels } = page.store;
   if (channel.id === channels[0].id) return welcome(page);
@@ -23,8 +25,10 @@ const direct = (store) => [
 ];
 
 function welcome(page) {
-  const { bot, people, guild, hasDecisions } = page.store;
+  const { bot, people, guild, hasDecisions, channel, channels } = page.store;
   const [first, second, third = first] = [...people.values()];
+  // The steps before it are talk with the bot, after which it offers nothing in that channel for a while.
+  const quiet = channels.find((one) => one.type === TEXT && one.id !== channel.id) ?? channel;
   const watch = (event) => openScenes(event.currentTarget, page);
   const steps = [
     [`Mention ${bot.name}`, "Click its name, or type @. It answers at once.", first, `@${bot.name} what can you do?`],
@@ -38,9 +42,10 @@ function welcome(page) {
     ["Let it ask", "Click its answer, or type yours.", first, `@${bot.name} add shake shack`],
     [
       "Let it offer help",
-      `Switch it on as ${first.name}, say something, then ask something as ${(second ?? first).name}, and wait a minute and a half.`,
+      `Where nobody has talked to it yet, as in #${quiet.name}: switch it on as ${first.name}, say something, then ask something as ${(second ?? first).name}, and wait a minute and a half.`,
       first,
       "/offers on",
+      quiet,
     ],
   ];
   return h(
@@ -62,8 +67,10 @@ function welcome(page) {
       "ol",
       {},
       step("Watch a scene", "See what it answers where several people talk.", "Choose a scene", watch),
-      steps.map(([title, text, speaker, words]) => {
+      steps.map(([title, text, speaker, words, where = channel]) => {
         const attempt = () => {
+          page.store.openChannel(where.id);
+          page.composer.turnTo(where.id);
           page.store.choose({ speakerId: speaker.id });
           page.composer.suggest(words);
         };

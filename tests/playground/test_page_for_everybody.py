@@ -123,6 +123,9 @@ def _read_the_welcome(address: str, profile: Path) -> None:
         when(browser, f"{scroller}.scrollTop === 0")
         write(browser, "hello")
         when(browser, f"{LAST}?.textContent.includes('hello') && {scroller}.scrollTop > 0")
+        browser.find_element(By.CSS_SELECTOR, ".welcome li:last-child button").click()
+        when(browser, "document.querySelector('#messages').ariaLabel === 'Messages in help'")
+        when(browser, "document.querySelector('#composer').value === '/offers on'")
 
 
 @needs_browser
