@@ -30,7 +30,7 @@ class TurnEnded:
     """A turn that has ended. outcome: the outcome in the log line `turn_ended`; ending: the same in fewer categories.
 
     agent, model: who answered; empty where nobody did. tools: names of the tools used. spent: usage of its model calls,
-    in order. seconds: duration of the turn; first_text: seconds until its first text was posted, None: nothing was.
+    in order. seconds: duration of the turn; first_text: seconds until the answer's first text was posted, or None.
     """
 
     guild_id: int

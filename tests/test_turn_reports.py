@@ -58,9 +58,21 @@ async def test_a_failure_is_told_in_a_sentence_of_ours(bench: Bench, observed: O
     bench.script(Script(failure=FailureKind.NO_CREDIT))
     await bench.answered()
     (turn,), (fault,) = observed.turns, observed.faults
-    assert (turn.ending, turn.outcome) == (Ending.FAILED, "no_credit")
+    assert (turn.ending, turn.outcome, turn.first_text) == (Ending.FAILED, "no_credit", None)
     assert (fault.kind, fault.code, fault.guild_id, fault.channel_id) == (FaultKind.MODEL, "no_credit", GUILD, CHANNEL)
     assert fault.says == AGENT_FAULTS[FailureKind.NO_CREDIT]
+
+
+async def test_a_broken_off_answer_is_told_with_when_its_first_text_stood(bench: Bench, observed: Observed) -> None:
+    gate = asyncio.Event()
+    bench.script(Script(first="So it", gate=gate, failure=FailureKind.UNAVAILABLE))
+    bench.ask()
+    await asyncio.sleep(3)
+    gate.set()
+    await bench.idle()
+    (turn,) = observed.turns
+    assert turn.ending is Ending.FAILED
+    assert turn.first_text == pytest.approx(0, abs=0.1)
 
 
 async def test_a_lost_permission_is_told(bench: Bench, observed: Observed) -> None:

@@ -63,6 +63,7 @@ class TurnMaker:
         turn.allowance = self._budget.allowance(turn.payer)
         turn.post = post
         tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
+        outcome: Outcome | Cancel | None = None
         while not ended:
             outcome = await self._outcome(turn, post)
             tokens += self._account(turn, outcome)
@@ -84,7 +85,8 @@ class TurnMaker:
         where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}
         elapsed = asyncio.get_running_loop().time() - started
         log.info("turn_ended", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
-        first_text = None if post.stood_at is None else max(0.0, post.stood_at - started)
+        is_excuse = isinstance(outcome, Failure) and not outcome.text  # which is no text of an answer
+        first_text = None if post.stood_at is None or is_excuse else max(0.0, post.stood_at - started)
         self._activity.turn_ended(report_of(turn, ended, self._activity.now(), elapsed, first_text))
 
     async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
