@@ -2,7 +2,7 @@
 
 A false yes is the worst error: a yes needs words that say it, and no others that take it back, postpone it, put a
 condition or doubt it. A reply is cut into clauses, each clause gets a kind by closed classes of common words, and the
-order of the kinds decides.
+order of the kinds decides. In other languages than English only a bare yes or no is known: see yes_or_no.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum, auto
 
 from understanding.cancel import MAX_LENGTH, RESERVATIONS, clauses, ends, one_of, plain
+from understanding.yes_or_no import says_yes
 
 
 class Kind(StrEnum):
@@ -210,6 +211,8 @@ def confirm(reply: str, prompt: str = "") -> bool | None:
     numbered: dict[str, str] = dict(NUMBERED.findall(asked))
     if meaning := numbered.get(reply.strip()):
         return meaning == "yes"
+    if (is_yes := says_yes(reply)) is not None:
+        return is_yes
     kinds: list[Kind] = [kind for kind in _kinds(reply, asked) if kind is not Kind.NOTHING]
     for i in reversed(range(len(kinds) - 1)):
         if kinds[i] is Kind.REVISES:  # a correction: the last word of "no, but actually, yes" counts

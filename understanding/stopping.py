@@ -138,17 +138,17 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     """The kind of a text that only tells the bot to stop: "stop", "shut up, Parley", "ok never mind". None: none."""
     if len(text) > MAX_LENGTH or LAUGHING.search(text):
         return None
-    words = words_of(_composed(text))
+    words = words_of(composed(text))
     if len(words) > MAX_WORDS:
         return None
-    folded = _folded(" ".join(words))
-    own = {_folded(word) for word in words_of(_composed(bot_name))}
-    if not set(folded.split()) - KNOWN <= own:
+    whole = folded(" ".join(words))
+    own = {folded(word) for word in words_of(composed(bot_name))}
+    if not set(whole.split()) - KNOWN <= own:
         return None  # nearly every message ends here
-    requests = ASKED_TO.match(folded)
-    if ("?" in text or "？" in text) and not requests and folded not in RHETORICAL:
+    requests = ASKED_TO.match(whole)
+    if ("?" in text or "？" in text) and not requests and whole not in RHETORICAL:
         return None
-    rest = folded[requests.end() :].split() if requests else folded.split()
+    rest = whole[requests.end() :].split() if requests else whole.split()
     around = AROUND | own
     for end in (0, -1):
         while len(rest) > 1 and rest[end] in around and not _stop_in(rest):
@@ -173,12 +173,12 @@ def _stop_in(words: list[str]) -> Stop | None:
     return Stop.CALL_OFF if CALLING_OFF.fullmatch(text) else Stop.KEEP_OUT
 
 
-def _composed(text: str) -> str:
+def composed(text: str) -> str:
     """The text in NFC: with separate accents a word would end at its first accent."""
     return text if text.isascii() else unicodedata.normalize("NFC", text).replace("İ", "i")
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """The text in lower case, without accents, apostrophes and stretched letters."""
     text = text.casefold().translate(LETTERS)
     if text.isascii():
@@ -191,12 +191,12 @@ def _folded(text: str) -> str:
 def _any_of(*tables: Mapping[str, str]) -> re.Pattern[str]:
     """A pattern for one or more phrases of these tables, with polite words between them."""
     lines = (line.strip() for table in tables for phrases in table.values() for line in phrases.splitlines())
-    phrase = "|".join(_folded(line) for line in lines if line)
+    phrase = "|".join(folded(line) for line in lines if line)
     return re.compile(rf"(?:{phrase})(?:(?: (?:{'|'.join(sorted(AROUND))}))* (?:{phrase}))*")
 
 
-AROUND = frozenset(map(_folded, COURTESY.split()))
-ASKED_TO = re.compile(_folded(REQUEST))
-KNOWN = AROUND.union(re.findall(r"\w+", _folded(" ".join([REQUEST, *KEEP_OUT.values(), *CALL_OFF.values()]))))
+AROUND = frozenset(map(folded, COURTESY.split()))
+ASKED_TO = re.compile(folded(REQUEST))
+KNOWN = AROUND.union(re.findall(r"\w+", folded(" ".join([REQUEST, *KEEP_OUT.values(), *CALL_OFF.values()]))))
 CALLING_OFF = _any_of(CALL_OFF)
 ANY_STOP = _any_of(KEEP_OUT, CALL_OFF)
