@@ -160,16 +160,19 @@ class DecisionFile:
             was_anew = self._seal_all(connection)
             if any(isinstance(change, Removal) and change.message_ids is None for change in changes):
                 self._drop_unfit(connection)
+            has_dropped_words = False
             for kind, some in groupby(changes, key=type):  # in their order
                 if kind is Entry:
                     self._insert(connection, some)
                 else:
                     for change in some:
-                        self._apply(connection, change)
+                        has_dropped_words |= self._apply(connection, change)
             connection.execute(TRIM, (self._max_rows,))
             connection.execute("COMMIT")
+            if was_anew or has_dropped_words:
+                # Or free pages, and the gaps from which SQLite moved rows, could still hold them.
+                connection.execute("VACUUM")
             if was_anew:
-                connection.execute("VACUUM")  # or free pages could still hold the earlier content
                 self._seal.note_sealed(NOTED)
 
     def _seal_all(self, connection: sqlite3.Connection) -> bool:
@@ -220,24 +223,34 @@ class DecisionFile:
                 unfit.pop()
         connection.executemany(DELETE, unfit)
 
-    def _apply(self, connection: sqlite3.Connection, change: Change) -> None:
+    def _apply(self, connection: sqlite3.Connection, change: Change) -> bool:
+        """Returns whether words of a message, or what may be some, are gone from a row."""
         match change:
             case Removal(message_ids) if message_ids is not None:
+                gone = [entry for message_id in message_ids for entry in self._found(connection, message_id)]
                 connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
+                return any(entry is None or entry.content is not None for entry in gone)
             case Removal():
                 author = None if change.author_id is None else self._seal.hashed(change.author_id)
-                connection.execute(REMOVE, asdict(change) | {"author": author})
+                return connection.execute(REMOVE, asdict(change) | {"author": author}).rowcount > 0
             case Mark() | Revision() | Assignment() | Silence():
-                row = connection.execute(f"{FIND} WHERE message_id = ?", (change.message_id,)).fetchone()
-                if row is None:
-                    return
-                entry = None
-                with _logging(row):
-                    entry = self._entry(row)
-                if entry is None:
-                    connection.execute(DELETE, (change.message_id,))
-                elif (changed := _changed(entry, change)) != entry:
-                    connection.execute(UPDATE, (self._rows([changed])[0][-1], change.message_id))
+                for entry in self._found(connection, change.message_id):
+                    if entry is None:
+                        connection.execute(DELETE, (change.message_id,))
+                        return True
+                    if (changed := _changed(entry, change)) != entry:
+                        connection.execute(UPDATE, (self._rows([changed])[0][-1], change.message_id))
+                        return changed.content != entry.content
+        return False
+
+    def _found(self, connection: sqlite3.Connection, message_id: int) -> list[Entry | None]:
+        """The message's entry, if there is one; None in place of a damaged one."""
+        found: list[Entry | None] = []
+        for row in connection.execute(f"{FIND} WHERE message_id = ?", (message_id,)).fetchall():
+            found.append(None)
+            with _logging(row):
+                found[-1] = self._entry(row)
+        return found
 
     def _insert(self, connection: sqlite3.Connection, entries: Iterable[Any]) -> None:
         execute_all(connection, INSERT, self._rows(entries))

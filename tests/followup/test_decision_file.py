@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -17,11 +19,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from followup.decision_file import COLUMNS, FILE_NAME, DecisionFile, UnusableFileError
-from followup.learning import Assignment, Entry, Removal
+from followup.learning import Assignment, Entry, Removal, Revision
 from persistence.open_store import find_seal
 from storage.sealing import read_keys
 from tests.followup.test_decision_log import ELSEWHERE, VERSION_1, entry
 from tests.storage.conftest import KEY
+from tests.support.lives import all_on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 
 CHANGES = [
@@ -35,6 +38,7 @@ CHANGES = [
     "at = 9e9",
     "message_id = 1001",
 ]
+SECRETS = re.compile(rb"secret-\d+\.")
 OTHERS = entry(2, author_id=BEN)
 
 
@@ -178,3 +182,19 @@ def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[in
             DecisionFile(file.path, read_keys(KEY)).write([Removal(author_id=ANNA, through=9)])
         assert refused(logs_of_removal) == refused(logs)
         assert file.read() == [each for each in found if each.author_id == BEN]
+
+
+def test_nothing_of_the_words_that_are_gone_stays_in_room_that_is_not_used(tmp_path: Path) -> None:
+    """SQLite leaves copies where it moves rows between its pages, also with secure_delete."""
+    file, chance = DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)), Random(11)
+    words: dict[int, bytes] = {}
+    for step in range(40):
+        message_id = chance.randrange(60)
+        was_said = words.pop(message_id, None)
+        if was_said and chance.random() < 0.3:
+            file.write([Removal(frozenset({message_id}))])
+            continue
+        words[message_id] = b"secret-%d." % step
+        text = f"{words[message_id].decode()} {'x' * chance.randrange(400)}"
+        file.write([Revision(message_id, CHANNEL, ANNA, text) if was_said else entry(message_id, content=text)])
+        assert {found for _, found in all_on_disk(tmp_path, SECRETS)} == {*words.values()}
