@@ -212,7 +212,10 @@ class ClusterPrivacy:
         if event.what in FORGETTING:
             forget = self._privacy.forget_stored if is_retry else self._privacy.forget_person
             await forget(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
-        elif not await self._snapshots.settled():
+            return
+        if event.what is What.OPT_IN:
+            self._privacy.leave_unread(event.user_id, event.at)
+        if not await self._snapshots.settled():
             raise OSError("what is kept could not be written")
 
     async def _apply(self, shard_ids: Collection[int]) -> None:

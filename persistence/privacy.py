@@ -54,8 +54,13 @@ class Privacy:
 
     async def opt_in(self, user_id: int, at: int) -> bool:
         self._people.opt(user_id, at, out=False)
+        self.leave_unread(user_id, at)
         await self._stored()
         return True
+
+    def leave_unread(self, user_id: int, at: int) -> None:
+        """Drops what is known of what somebody said while they were opted out, such as for /why to quote it."""
+        self._holders.forget(Forget([], author_id=user_id, through=at))
 
     # Forgetting
 

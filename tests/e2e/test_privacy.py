@@ -144,6 +144,9 @@ async def test_what_was_said_while_opted_out_is_not_read_after_opting_in(scene: 
     await scene.decision(scene.say("Ada", TELLS, channel="help"))
     await scene.use("Ada", "optin")
     await scene.decision(scene.say("Ada", "my dog is called Rex", channel="help"))
+    told = (await scene.use("Ben", "why", channel="help")).content
+    assert "Rex" in told
+    assert SECRET not in told
     await scene.ask("Ben", "which animals?", channel="help")
     assert "Rex" in scene.told()
     assert SECRET not in scene.told()

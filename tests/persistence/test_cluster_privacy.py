@@ -20,7 +20,7 @@ from cluster.events import APPLIED, STREAM, Event, Events, What
 from cluster.leases import SHARD
 from config import Settings
 from conversation import MessageRecord
-from decider import FollowupRules
+from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
 from doctor.checks_storage import check_instance
 from doctor.findings import State
@@ -391,6 +391,16 @@ async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
         await one.requests.opt_out(ANNA, now("").message_id)
     assert one.heard(1) == []
     assert one.requests.is_opted_out(ANNA)
+
+
+async def test_what_was_said_while_opted_out_is_quoted_by_no_process_after_opting_in(start: Start) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    assert await one.requests.opt_out(ANNA, now("").message_id)
+    decisions = other.bot.parts.decisions
+    decisions.add_ignored(now("a secret").message_id, CHANNELS[2], ANNA, Decision(False, Reason.OPTED_OUT), GUILDS[2])
+    decisions.add_ignored(now("hello", BEN).message_id, CHANNELS[2], BEN, Decision(False, Reason.NO_TRIGGER), GUILDS[2])
+    assert await one.requests.opt_in(ANNA, now("").message_id)
+    assert [entry.author_id for entry in decisions.latest(CHANNELS[2], 2)] == [BEN]
 
 
 async def test_whoever_opts_out_and_in_at_once_is_the_same_to_all(start: Start, client: Cluster) -> None:
