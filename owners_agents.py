@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
@@ -33,7 +33,6 @@ from persistence.search import Search
 from state.budget import Budget
 from state.prices import Prices
 from state.spending import Purpose
-from turns.judging import ChannelJudge, OfferJudge
 
 
 class SideModels:
@@ -43,16 +42,15 @@ class SideModels:
     answering ones included.
     """
 
-    def __init__(self, settings: Settings, answering: Models, budget: Budget, bot_name: Callable[[], str]) -> None:
+    def __init__(self, settings: Settings, answering: Models, budget: Budget, wires: Wires) -> None:
         default = answering.default
         judging = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else default
         name = settings.coordinator_model
         self._picking = build_model("COORDINATOR_MODEL", name) if name else judging
         rewriting = build_model("REWRITE_MODEL", settings.rewrite_model) if settings.rewrite_model else None
         self._budget = budget
-        judge = ModelJudge(judging, bot_name=bot_name, purse=budget.purse(Purpose.JUDGE))
-        answerable = ModelAnswerable(judging, bot_name=bot_name, purse=budget.purse(Purpose.OFFER))
-        self.judge, self.offer_judge = ChannelJudge(judge, budget), OfferJudge(answerable, budget)
+        self.judge = ModelJudge(judging, bot=wires, purse=budget.purse(Purpose.JUDGE))
+        self.offer_judge = ModelAnswerable(judging, bot=wires, purse=budget.purse(Purpose.OFFER))
         self.rewriter = ModelRewriter(rewriting, purse=budget.purse(Purpose.REWRITING)) if rewriting else None
         size = 0 if settings.model == DEMO else settings.session_summary_tokens
         purse = budget.purse(Purpose.SUMMARY)
@@ -63,8 +61,7 @@ class SideModels:
 
     def picker(self, candidates: Sequence[Candidate]) -> Picker:
         """The picker among these agents."""
-        purse = self._budget.purse(Purpose.COORDINATION)
-        return Picker(candidates, model=self._picking, has_budget=self._budget.may_judge, purse=purse)
+        return Picker(candidates, model=self._picking, purse=self._budget.purse(Purpose.COORDINATION))
 
 
 class OwnersAgents:
@@ -84,8 +81,8 @@ class OwnersAgents:
         activity: Activity,
     ) -> None:
         self._activity = activity
-        self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
-        self.side = side = SideModels(settings, self.models, budget, lambda: wires.bot()[0])
+        self.models = Models.build(settings.model, settings.models)
+        self.side = side = SideModels(settings, self.models, budget, wires)
         roster = loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         searching = search_tool(search.find, actions.can_read, settings.site)
@@ -107,7 +104,7 @@ class OwnersAgents:
         )
         others = {agent.name: agent for agent in remotes}
         picker = side.picker([Candidate(entry.name, entry.about) for entry in roster])
-        self.team = Team(general, others, picker, bot_id=lambda: wires.bot()[1], shares=settings.shared_context)
+        self.team = Team(general, others, picker, bot=wires, shares=settings.shared_context)
         attachments = Attachments(settings.discord_api_base)
         self.files = FileReader(attachments, settings.attachment_characters, side.hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]

@@ -7,7 +7,7 @@ author. Else a fast model chooses, in one call; if it fails, or is not sure, the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, create_model
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import Purse, ruled_by, shown
+from agents.fast import OverBudgetError, Purse, ruled_by, shown
 from agents.models import SETTINGS
 from agents.picking import called
 from conversation import MessageRecord
@@ -91,8 +91,7 @@ class Pick(BaseModel):
 class Picker:
     """Picks the agent for a turn, with at most one model call.
 
-    candidates: the agents besides the general one. model: the one that chooses; None: none is asked. has_budget:
-    whether the model may be asked.
+    candidates: the agents besides the general one. model: the one that chooses; None: none is asked.
     """
 
     def __init__(
@@ -100,7 +99,6 @@ class Picker:
         candidates: Sequence[Candidate],
         *,
         model: Model | None,
-        has_budget: Callable[[], bool],
         purse: Purse,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
@@ -114,7 +112,6 @@ class Picker:
             self._model = Agent(
                 model, name="coordinator", output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0}
             )
-        self._has_budget = has_budget
         self._purse = purse
         self._deadline = deadline_seconds
 
@@ -145,14 +142,14 @@ class Picker:
     async def _choose(self, question: str, bot_name: str) -> Choice:
         if self._model is None:
             return Choice(GENERAL, Why.UNSURE)
-        if not self._has_budget():
-            return Choice(GENERAL, Why.OVER_BUDGET)
         instructions = INSTRUCTIONS.format(bot_name=bot_name, agents=self._agents)
         try:
             async with asyncio.timeout(self._deadline):
                 pick = await ruled_by(self._model, question, instructions, self._purse)
         except TimeoutError:
             return Choice(GENERAL, Why.LATE)
+        except OverBudgetError:
+            return Choice(GENERAL, Why.OVER_BUDGET)
         except JudgeError:
             return Choice(GENERAL, Why.FAILED)
         evidence = " ".join(pick.evidence.split())[:MAX_EVIDENCE]

@@ -22,6 +22,10 @@ T = TypeVar("T")
 OUTPUT_TOKENS = 2_000  # what such an answer may take, with the thoughts before it
 
 
+class OverBudgetError(JudgeError):
+    """The budget does not allow the call."""
+
+
 class Purse(Protocol):
     """The budget of calls."""
 
@@ -43,7 +47,8 @@ def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, c
 async def ruled_by(
     agent: Agent[None, T], question: str, instructions: str, purse: Purse, output: int = OUTPUT_TOKENS
 ) -> T:
-    """The answer of the agent's model to one request. Raises JudgeError if it gives none that can be used.
+    """The answer of the agent's model to one request. Raises JudgeError if it gives none that can be used, or
+    OverBudgetError.
 
     output: the most tokens that it may take, whatever the messages tell it to write. If the provider does not report
     the use, the reserved tokens count, also after a cancelled call or a broken connection, which may be billed.
@@ -52,7 +57,7 @@ async def ruled_by(
     names, sent = names_of(agent.model), len(f"{question}{instructions}".encode(errors="replace")) // BYTES_PER_TOKEN
     spent = Spent(names[0], sent, output)
     if (settle := await purse.call(spent.tokens, output, names)) is None:
-        raise JudgeError("The budget is spent, or about to be.")
+        raise OverBudgetError("The budget is spent, or about to be.")
     lost: list[None] = []
     try:
         with noting_lost(lambda: lost.append(None)):

@@ -196,6 +196,14 @@ class Declined:
 Outcome = Answer | Failure | Declined
 
 
+class Bot(Protocol):
+    """The bot's identity."""
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+        ...
+
+
 class AgentGateway(Protocol):
     """An agent that answers."""
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import structlog
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
 from agents.fast import Purse, ruled_by, shown
+from agents.gateway import Bot
 from agents.models import SETTINGS
 from agents.place_words import as_name, people_in, spot_of
 from conversation import ChannelConversation, MessageRecord
-from decider import Verdict
+from decider import JUDGE_DEADLINE_SECONDS, JudgeError, Verdict
 from place import Place
+
+log = structlog.get_logger()
 
 MESSAGES_SHOWN = 12
 ANYWHERE = "a Discord channel"
@@ -40,14 +45,14 @@ class Ability(BaseModel):
 
 
 class _Service(Generic[T]):
-    """Asks a model in one request. bot_name: returns the bot's name."""
+    """Asks a model in one request."""
 
     form: type[T]
     instructions: str
 
-    def __init__(self, model: Model, *, bot_name: Callable[[], str], purse: Purse) -> None:
+    def __init__(self, model: Model, *, bot: Bot, purse: Purse) -> None:
         self._model = model
-        self._bot_name = bot_name
+        self._bot = bot
         self._purse = purse
 
     @cached_property
@@ -60,30 +65,46 @@ class _Service(Generic[T]):
     ) -> T:
         where = f'the {spot_of(place)} of the Discord server named "{as_name(place.guild)}"' if place else ANYWHERE
         people = people_in(place, as_name(judged.author)) if place else ""
-        instructions = self.instructions.format(bot_name=self._bot_name(), where=where, people=people)
+        instructions = self.instructions.format(bot_name=self._bot.bot()[0], where=where, people=people)
         return await ruled_by(self._agent, shown(messages, judged, name, MESSAGES_SHOWN), instructions, self._purse)
 
 
 class ModelJudge(_Service[Ruling]):
-    """Decides for whom a message is meant."""
+    """Decides for whom a message is meant, one message per channel at a time."""
 
     form = Ruling
     instructions = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
+
+    def __init__(self, model: Model, *, bot: Bot, purse: Purse) -> None:
+        super().__init__(model, bot=bot, purse=purse)
+        self._judging: set[int] = set()  # channels
 
     async def __call__(
         self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
     ) -> Verdict:
         """Rules on a message. place: where it was posted; None: not in a guild. Raises JudgeError."""
-        ruling = await self._ruling(conversation.messages, message, "The newest message", place)
+        channel_id = conversation.channel_id
+        if channel_id in self._judging:
+            raise JudgeError("It is busy with this channel.")
+        self._judging.add(channel_id)
+        try:
+            ruling = await self._ruling(conversation.messages, message, "The newest message", place)
+        finally:
+            self._judging.discard(channel_id)
         return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
 
 
 class ModelAnswerable(_Service[Ability]):
-    """Decides whether the bot can help with a question that was not meant for it."""
+    """Decides whether the bot can help with a question that was not meant for it; not if the model cannot be asked."""
 
     form = Ability
     instructions = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
-        """Whether the bot can help. recent: the channel's recent messages, with this one. Raises JudgeError."""
-        return (await self._ruling(recent, message, "The question")).can_help
+        """Whether the bot can help. recent: the channel's recent messages, with this one."""
+        try:
+            async with asyncio.timeout(JUDGE_DEADLINE_SECONDS):
+                return (await self._ruling(recent, message, "The question")).can_help
+        except (TimeoutError, JudgeError) as error:
+            log.info("offer_not_judged", message=message.message_id, detail=str(error) or "it took too long")
+            return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -79,21 +79,16 @@ class NamedModel:
 
 
 class Models:
-    """The models that answer, by their names; the first is the default. chosen: returns the name set for a place."""
+    """The models that answer, by their names; the first is the default."""
 
-    def __init__(
-        self, by_name: Mapping[str, Model], chosen: Callable[[Place], str | None] = lambda _place: None
-    ) -> None:
+    def __init__(self, by_name: Mapping[str, Model]) -> None:
         self._by_name = by_name
-        self._chosen = chosen
 
     @classmethod
-    def build(
-        cls, default: str, others: Sequence[str], chosen: Callable[[Place], str | None] = lambda _place: None
-    ) -> Models:
+    def build(cls, default: str, others: Sequence[str]) -> Models:
         """Builds the models of MODEL and MODELS. Raises UnusableModelError."""
         by_name = {default: build_model("MODEL", default)}
-        return cls(by_name | {name: build_model("MODELS", name) for name in others if name != default}, chosen)
+        return cls(by_name | {name: build_model("MODELS", name) for name in others if name != default})
 
     @property
     def names(self) -> list[str]:
@@ -124,7 +119,7 @@ class Models:
 
     def at(self, place: Place) -> str:
         """The name of the model that answers there."""
-        return self.named(self._chosen(place)).name
+        return self.named(place.held.model).name
 
 
 def sight_of(model: Model) -> Sight:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from agents.coordinator import Choice, Picker
-from agents.gateway import AgentGateway
+from agents.gateway import AgentGateway, Bot
 from conversation import ChannelConversation, MessageRecord
 from place import Place
 from state.agent_state import GENERAL
@@ -16,7 +16,7 @@ RECENT_MESSAGES = 12
 
 
 class Team:
-    """general: answers unless another agent is picked. others: by their names. bot_id: returns the bot's own id.
+    """general: answers unless another agent is picked. others: by their names.
 
     shares: whether each agent gets what people mentioned last, whichever agent they said it to.
     """
@@ -27,12 +27,12 @@ class Team:
         others: Mapping[str, AgentGateway],
         picker: Picker,
         *,
-        bot_id: Callable[[], int],
+        bot: Bot,
         shares: bool = False,
     ) -> None:
         self._agents = {**others, GENERAL: general}
         self._picker = picker
-        self._bot_id = bot_id
+        self._bot = bot
         self._shares = shares
 
     @property
@@ -54,16 +54,17 @@ class Team:
 
         earlier: its author's messages of the same burst.
         """
-        question = as_one([*earlier, question], self._bot_id())
+        _, bot_id = self._bot.bot()
+        question = as_one([*earlier, question], bot_id)
         message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
         if message is None or not message.is_bot:
             message = conversation.last_words_to(question.author_id)
-        is_reply = question.reply_to_id is not None and question.reply_to_author_id == self._bot_id()
+        is_reply = question.reply_to_id is not None and question.reply_to_author_id == bot_id
         before = [m for m in conversation.messages if m.message_id < question.message_id]
         return await self._picker.pick(
             question,
             before[-RECENT_MESSAGES:],
-            is_addressed=self._bot_id() in question.mentions and not is_reply,
+            is_addressed=bot_id in question.mentions and not is_reply,
             last=conversation.agent_of(message.message_id) if message else None,
             bot_name=place.bot_name,
         )
@@ -76,4 +77,4 @@ class Team:
             return {}
         newest = max(question.message_id for question in questions)
         seen = [m for m in conversation.messages if m.message_id <= newest and not m.is_other_bot]
-        return shared_context(seen, bot_id=self._bot_id(), bot_name=place.bot_name)
+        return shared_context(seen, bot_id=self._bot.bot()[1], bot_name=place.bot_name)

@@ -17,6 +17,8 @@ from state.limits import Cap, Limits, Reached
 from state.spending import PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
 
 LOOK_AGAIN_SECONDS = 2.0
+# Made only until four fifths of a budget are used: the rest is for those who call the bot.
+JUDGING = frozenset({Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION})
 
 
 class Store(Protocol):
@@ -81,9 +83,9 @@ class Budget:
     def has_budget(self) -> bool:
         return self._limits.has_budget(self._clock())
 
-    def may_judge(self, payer: Payer | None = None) -> bool:
-        """Whether there is budget to judge a message. payer: None: PAYER, of the current context."""
-        return self._limits.may_judge(self._clock(), PAYER.get() if payer is None else payer)
+    def may_judge(self, payer: Payer) -> bool:
+        """Whether there is budget to judge a message."""
+        return self._limits.may_judge(self._clock(), payer)
 
     def purse(self, purpose: Purpose) -> Purse:
         """Returns what calls for this purpose draw on."""
@@ -161,7 +163,7 @@ class Budget:
 
 
 class Purse:
-    """The budget that calls beside the answer's own draw on."""
+    """The budget that calls beside the answer's own draw on; those that only judge, until it is used to four fifths."""
 
     def __init__(self, budget: Budget, purpose: Purpose) -> None:
         self._budget = budget
@@ -175,7 +177,8 @@ class Purse:
         payer = PAYER.get()
         call = self._budget.call(payer, tokens, output, models, self._purpose)
         try:
-            if self._budget.reached(payer) or not await self._budget.reserve(call):
+            is_over = self._budget.reached(payer, explicit=self._purpose not in JUDGING)
+            if is_over or not await self._budget.reserve(call):
                 return None
         except UnreachableError:
             return None

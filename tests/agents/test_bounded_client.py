@@ -24,7 +24,7 @@ from conversation import ChannelConversation
 from decider import JudgeError
 from place import Place
 from tests.support.clock import NOON
-from tests.support.people import ANNA, CHANNEL, said
+from tests.support.people import ANNA, CHANNEL, Me, said
 from tests.support.purse import NotingPurse
 
 STREAM = "text/event-stream"
@@ -200,7 +200,7 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
     question = said(ANNA, "what?")
     conversation = ChannelConversation(CHANNEL, NOON, NOON, [question])
     async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
-        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse())
+        judge = ModelJudge(model, bot=Me(), purse=NotingPurse())
         if count == 1:
             assert (await judge(question, conversation)).respond
             return
@@ -214,7 +214,7 @@ async def test_a_judge_whose_answer_cannot_be_read_is_not_heard_and_counts(serve
     serve(web.Response(text=answer, content_type="application/json"))
     counted: list[int] = []
     async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
-        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse(counted))
+        judge = ModelJudge(model, bot=Me(), purse=NotingPurse(counted))
         with pytest.raises(JudgeError):
             await judge(QUESTION, ChannelConversation(CHANNEL, NOON, NOON, [QUESTION]))
     assert counted[0] > OUTPUT_TOKENS

@@ -22,7 +22,7 @@ from place import Place
 from state.agent_state import GENERAL
 from tests.support.clock import NOON
 from tests.support.fake_agent import FakeAgent
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, Me, replied, said
 from tests.support.purse import NotingPurse
 from tests.support.stub_model import Body, Reply, StubModel, _envelope, _usage, texts
 
@@ -64,8 +64,7 @@ class Desk:
         self._picker = Picker(
             candidates or (DOCS, SQL),
             model=model,
-            has_budget=lambda: has_budget,
-            purse=NotingPurse(self.spent),
+            purse=NotingPurse(self.spent, is_full=has_budget),
             deadline_seconds=deadline_seconds,
         )
 
@@ -90,7 +89,7 @@ def desk(fast: Fast) -> Desk:
 @pytest.mark.parametrize("text", ["hello", "ask docs", "ask the general agent"])
 @pytest.mark.parametrize("last", ["", "docs", GENERAL])
 async def test_with_the_general_agent_alone_nobody_is_asked(fast: Fast, text: str, last: str) -> None:
-    picker = Picker([], model=fast.model, has_budget=lambda: True, purse=NotingPurse())
+    picker = Picker([], model=fast.model, purse=NotingPurse())
     choice = await picker.pick(said(ANNA, text), [], is_addressed=False, last=last or None, bot_name="Parley")
     assert choice == Choice(GENERAL, Why.ONLY)
     assert fast.asked == []
@@ -240,8 +239,8 @@ def test_several_agents_are_told_in_common_what_people_mentioned_if_it_is_switch
     team = Team(
         FakeAgent(),
         {"docs": FakeAgent()} if has_docs else {},
-        Picker([], model=None, has_budget=lambda: False, purse=NotingPurse()),
-        bot_id=lambda: BOT,
+        Picker([], model=None, purse=NotingPurse()),
+        bot=Me(),
         shares=shares,
     )
     place = Place(bot_name="Parley", guild="The Guild", channel="general")

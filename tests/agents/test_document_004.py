@@ -28,7 +28,7 @@ from llm_history import History, told
 from place import Place
 from state.agent_state import GENERAL, GPAState, UMSState, read_agent_state
 from tests.support.clock import NOON
-from tests.support.people import ANNA, BOT, CHANNEL, said
+from tests.support.people import ANNA, CHANNEL, Me, said
 from tests.support.purse import NotingPurse
 from tests.support.remote_agent import RemoteAgent, whole
 from tests.support.stub_model import Call, Reply, StubModel, texts
@@ -119,9 +119,9 @@ async def coordinator(stub: StubModel, remote: RemoteAgent) -> AsyncIterator[Coo
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(build_model("MODEL", "openai-chat:main"))
         users = await stack.enter_async_context(UMSAgent("ums", remote.url, "Manages users.", {}))
-        picker = Picker([Candidate("ums", "Manages users.")], model=model, has_budget=lambda: True, purse=NotingPurse())
+        picker = Picker([Candidate("ums", "Manages users.")], model=model, purse=NotingPurse())
         general = GeneralAgent(model, tools=[Tool(python_run)])
-        yield Coordinator(Team(general, {"ums": users}, picker, bot_id=lambda: BOT))
+        yield Coordinator(Team(general, {"ums": users}, picker, bot=Me()))
 
 
 def user(text: str) -> Message:

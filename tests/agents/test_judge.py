@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agents.fast import OUTPUT_TOKENS
-from agents.judge import ModelJudge
+from agents.judge import ModelAnswerable, ModelJudge
 from agents.models import build_model
 from conversation import ChannelConversation
 from decider import Decision, FollowupRules, JudgeError, Reason, ResponseDecider, Verdict
 from place import Place, PlaceKind
 from tests.support.clock import NOON
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, Me, replied, said
 from tests.support.purse import NotingPurse
 from tests.support.stub_model import BEFORE, Reply, StubModel, texts
 
@@ -37,7 +39,7 @@ async def bench(stub: StubModel) -> AsyncIterator[Bench]:
     assert stub.url
     spent: list[int] = []
     async with build_model("JUDGE_MODEL", "openai-chat:judge") as model:
-        yield Bench(ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse(spent)), spent)
+        yield Bench(ModelJudge(model, bot=Me(), purse=NotingPurse(spent)), spent)
 
 
 @pytest.mark.parametrize("yes", [True, False])
@@ -143,8 +145,28 @@ async def test_a_judge_that_is_too_late_is_silence_and_still_costs(bench: Bench,
     assert [tokens > 0 for tokens in bench.spent] == [True]
 
 
+async def test_it_judges_one_message_of_a_channel_at_a_time(bench: Bench, stub: StubModel) -> None:
+    first = asyncio.create_task(bench.judge(MESSAGE, bench.talk))
+    await asyncio.sleep(0)
+    with pytest.raises(JudgeError):
+        await bench.judge(MESSAGE, bench.talk)
+    elsewhere = ChannelConversation(CHANNEL + 1, NOON, NOON, [MESSAGE])
+    assert await bench.judge(MESSAGE, elsewhere) == await first == await bench.judge(MESSAGE, bench.talk)
+    assert len(stub.judged) == 3
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+async def test_an_offer_is_made_only_if_the_model_can_be_asked(is_full: bool) -> None:
+    def able(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        ability = {"evidence": "it is common knowledge", "can_help": True}
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, ability)])
+
+    judge = ModelAnswerable(FunctionModel(able), bot=Me(), purse=NotingPurse(is_full=is_full))
+    assert await judge(MESSAGE, [MESSAGE]) is is_full
+
+
 async def test_the_demo_model_judges_questions_to_be_meant_for_the_bot() -> None:
-    judge = ModelJudge(build_model("JUDGE_MODEL", "demo"), bot_name=lambda: "Parley", purse=NotingPurse())
+    judge = ModelJudge(build_model("JUDGE_MODEL", "demo"), bot=Me(), purse=NotingPurse())
 
     async def verdict(text: str) -> bool:
         message = said(BEN, text)

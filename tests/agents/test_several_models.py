@@ -15,6 +15,8 @@ from agents.asking import Suspended
 from agents.general import GeneralAgent
 from agents.models import Models, NamedModel, build_model
 from place import Place
+from place_settings.fields import Level, PlaceSettings
+from place_settings.inheritance import Layer, in_force
 from tests.agents.test_asking import WHICH, answer, asked, chosen, request
 from tests.support.people import ANNA, said
 from tests.support.stub_model import Call, StubModel
@@ -108,6 +110,7 @@ def test_of_models_that_stand_in_for_each_other_the_one_that_answered_is_named(
 
 def test_what_was_chosen_for_a_place_is_answered_there_as_long_as_it_is_listed(stub: StubModel) -> None:
     assert stub.url
-    models = Models.build(FIRST, [SECOND], chosen=lambda place: SECOND if place.channel == "lab" else THIRD)
-    assert models.at(replace(PLACE, channel="lab")) == SECOND
-    assert models.at(PLACE) == FIRST
+    models = Models.build(FIRST, [SECOND])
+    for chosen_there, answers in ((SECOND, SECOND), (THIRD, FIRST), (None, FIRST)):
+        layers = Layer(Level.OWNER, 0, PlaceSettings()), Layer(Level.GUILD, 1, PlaceSettings(model=chosen_there))
+        assert models.at(replace(PLACE, held=in_force(layers, ()))) == answers

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.models import UnusableModelError
+from place_settings.fields import Level
 from playground.model import File
+from tests.support.clock import NOON
 from tests.support.samples import picture
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
@@ -14,9 +16,9 @@ STUB, OTHER = "openai-chat:stub", "openai-chat:other"
 
 
 def choose(scene: Scene, name: str, channel: str) -> None:
-    """What was chosen for one channel."""
-    channel_id = scene.pg.channel(channel)
-    scene.bot.parts.models._chosen = lambda place: name if place.channel_id == channel_id else None
+    """Chooses the model of one channel."""
+    settings, ada = scene.bot.parts.guild_settings, scene.pg.person("Ada")
+    settings.change(scene.pg.guild_id, scene.pg.channel(channel), Level.CHANNEL, {"model": name}, by=ada, now=NOON)
 
 
 async def test_each_place_is_answered_by_its_model_and_why_tells_which(stub: StubModel) -> None:

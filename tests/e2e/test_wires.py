@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
+from place_settings.fields import Level
+from tests.support.clock import NOON
 from tests.support.scene import open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from tests.support.stub_wires import TOOLLESS, StubOllama, StubOpenRouter
@@ -72,7 +74,8 @@ async def test_a_model_without_tools_is_told_no_calls_of_the_one_before_it(ollam
     async with open_scene(ollama, model="ollama:qwen3", models=(name,)) as scene:
         ollama.replies += [Reply(calls=(Call("current_time", "{}"),)), Reply("It is noon.")]
         assert (await scene.ask("Ada", "what time is it?")).content == "It is noon."
-        scene.bot.parts.models._chosen = lambda _place: name
+        settings, ada = scene.bot.parts.guild_settings, scene.pg.person("Ada")
+        settings.change(scene.pg.guild_id, scene.pg.guild_id, Level.GUILD, {"model": name}, by=ada, now=NOON)
         for words in ("Hello.", "Still here."):
             ollama.replies.append(Reply(words))
             assert (await scene.ask("Ada", "hello")).content == words

@@ -209,6 +209,14 @@ async def test_calls_that_run_at_once_do_not_pass_a_cap_together(clock: FakeCloc
     assert not limits._reserved
 
 
+@pytest.mark.parametrize("purpose", Purpose)
+async def test_from_four_fifths_of_a_budget_on_no_call_only_judges(clock: FakeClock, purpose: Purpose) -> None:
+    limits = Limits(turns_per_user_minute=99, daily_tokens=100)
+    limits.spend(Spent(tokens_in=80), clock())
+    is_made = await Budget(limits, clock).purse(purpose).call(10, 1, ("stub",)) is not None
+    assert is_made is (purpose not in (Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION))
+
+
 async def test_a_call_beside_a_turn_takes_nothing_that_others_have_reserved(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=100)
     purse = Budget(limits, clock).purse(Purpose.JUDGE)

@@ -16,6 +16,13 @@ CHANNEL, GUILD = 700, 70
 IDS = count(1_000)
 
 
+class Me:
+    """The bot, as its wires name it."""
+
+    def bot(self) -> tuple[str, int]:
+        return NAMES[BOT], BOT
+
+
 def said(author_id: int, content: str = "hello", at: datetime = NOON, **more: Any) -> MessageRecord:
     """A message with an id of its own, newer than the ones made before."""
     return MessageRecord(

@@ -1,4 +1,4 @@
-"""A purse without a bottom, which notes what calls used."""
+"""A purse that allows all calls or none, and notes what they used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from state.spending import Spent
 class NotingPurse:
     """spent: the tokens of each call that used any."""
 
-    def __init__(self, spent: list[int] | None = None) -> None:
+    def __init__(self, spent: list[int] | None = None, *, is_full: bool = True) -> None:
         self.spent: list[int] = [] if spent is None else spent
+        self._is_full = is_full
 
-    async def call(self, _tokens: int, _output: int, _models: Sequence[str]) -> Callable[[Spent], object]:
+    async def call(self, _tokens: int, _output: int, _models: Sequence[str]) -> Callable[[Spent], object] | None:
+        if not self._is_full:
+            return None
         return lambda spent: self.spent.append(spent.tokens) if spent.tokens else None

@@ -69,7 +69,7 @@ class Bench:
         self.ended: list[tuple[int, Decision | None]] = []
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
-        picker = Picker(candidates, model=None, has_budget=lambda: False, purse=NotingPurse(self.spent))
+        picker = Picker(candidates, model=None, purse=NotingPurse(self.spent))
         self.around = Around(self)
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
@@ -77,7 +77,7 @@ class Bench:
         models = Models({"demo": demo_model()})
         files = FileReader(Attachments(None), 60_000)
         self.preparing = Preparing(self.around, self.states, budget, None, compaction, files, models)
-        team = Team(self.agent, others, picker, bot_id=lambda: BOT)
+        team = Team(self.agent, others, picker, bot=self.around)
         self.slots = TurnSlots(at_once)
         self.answering = Answering(
             team,
