@@ -133,13 +133,3 @@ class Activity(Observer):
     def fault(self, kind: FaultKind, code: str, says: str, guild_id: int = 0, channel_id: int = 0) -> None:
         """Reports something that went wrong just now."""
         self.failed(Fault(kind, code, says, self.now(), guild_id, channel_id))
-
-
-class DecisionListener(Observer):
-    """Calls a function with each decision."""
-
-    def __init__(self, listener: Callable[[LoggedDecision], None]) -> None:
-        self._listener = listener
-
-    def decided(self, entry: LoggedDecision) -> None:
-        self._listener(entry)

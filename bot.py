@@ -161,7 +161,7 @@ def create_bot(settings: Settings | None = None, **client_options: Any) -> Parle
     """The bot, ready for `.start(token)`. Needs no token and touches no network.
 
     settings: None: read from the environment. client_options: discord.Client's, which override the bot's own, and
-    health, listener (called with each decision) and followup (the decider's second tier). Raises SettingError and
+    health, observer (told of what happens) and followup (the decider's second tier). Raises SettingError and
     UnusableModelError.
     """
     settings = settings or load_settings()

@@ -24,7 +24,7 @@ from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
-from service import RefusedError, playground, serve, sharing, shown_in
+from service import DecisionsOnPage, RefusedError, playground, serve, sharing
 from setting_values import is_loopback
 from shards import Shards
 from storage.store import StoreError, WrongKeyError
@@ -130,7 +130,7 @@ async def run(settings: Settings, create_bot: CreateBot) -> int:
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
-        make_bot = partial(make_bot, there, listener=shown_in(loopback), is_playground=True)
+        make_bot = partial(make_bot, there, observer=DecisionsOnPage(loopback), is_playground=True)
         is_local = is_loopback(settings.playground_host)
         return await serve_it(make_bot, loopback.token, settings.port, is_local=is_local)
 

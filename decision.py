@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from stored_conversation import Unwelcome
 
@@ -199,21 +199,27 @@ class LoggedDecision(NamedTuple):
     guild_id: int = 0
 
 
+class Listener(Protocol):
+    """Is told of decisions."""
+
+    def decided(self, entry: LoggedDecision) -> None: ...
+
+
 class RecentDecisions:
     """The latest decisions, for /why, without the messages' content.
 
     size: how many are kept of each kind; those on messages that started no conversation are kept apart, so that they
-    do not crowd out the others. listener: called with each decision. mark: rises whenever words are deleted.
+    do not crowd out the others. listener: told of each decision. mark: rises whenever words are deleted.
     """
 
-    def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
+    def __init__(self, size: int = 2_000, listener: Listener | None = None) -> None:
         self._size = size
         self._entries: OrderedDict[int, LoggedDecision] = OrderedDict()
         self._ignored: OrderedDict[int, LoggedDecision] = OrderedDict()
         self._gone: OrderedDict[int, int] = OrderedDict()  # by channel: the mark at its last deletion of words
         self._gone_anywhere = 0
         self.mark = 0
-        self.listener = listener
+        self._listener = listener
         self.ignored_count = 0
 
     def __len__(self) -> int:
@@ -238,8 +244,8 @@ class RecentDecisions:
         entries[entry.message_id] = entry
         if len(entries) > self._size:
             entries.popitem(last=False)
-        if self.listener:
-            self.listener(entry)
+        if self._listener:
+            self._listener.decided(entry)
 
     def assigned(self, message_id: int, words: str) -> None:
         """Notes in words which agent was chosen to answer. Does nothing where the decision is no longer kept."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 
-from activity import Activity, FaultKind
+from activity import Activity
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
@@ -80,19 +79,17 @@ class OwnersAgents:
         search: Search,
         activity: Activity,
     ) -> None:
-        self._activity = activity
         self.models = Models.build(settings.model, settings.models)
         self.side = side = SideModels(settings, self.models, budget, wires)
         roster = loaded(load_roster, settings.agents)
-        remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
+        remotes = [UMSAgent(entry.name, entry.url, entry.headers) for entry in roster]
         searching = search_tool(search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, activity.now, settings.site), searching]
         taken = {tool.name for tool in (*OWN_TOOLS, *own)}
         self.mcp = McpTools(
             loaded(load_mcp, settings.mcp_config),
             taken=taken,
-            failed=partial(self._mcp_fault, "mcp_failed", "could not be started, or has ended, and is started again"),
-            call_failed=partial(self._mcp_fault, "mcp_call_failed", "failed in a call of one of its tools"),
+            activity=activity,
         )
         general = GeneralAgent(
             self.models,
@@ -109,9 +106,6 @@ class OwnersAgents:
         self.files = FileReader(attachments, settings.attachment_characters, side.hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
         self.connections += [side.hears] if side.hears else []
-
-    def _mcp_fault(self, code: str, what: str, server: str) -> None:
-        self._activity.fault(FaultKind.TOOL, code, f"The MCP server {server} {what}: see the log.")
 
     def warn_unpriced(self, prices: Prices) -> None:
         """Logs once which models have no known price."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import discord
 import structlog
 
-from activity import FaultKind
+from activity import FaultKind, Observer
 from background import Background, every
 from commands import sync
 from config import Settings
-from decider import FollowupTier, LoggedDecision
+from decider import FollowupTier
 from discord_io.discord_clock import DiscordClock
 from discord_io.discord_wire import request_timeouts
 from discord_io.sharded_client import ShardedClient
@@ -45,7 +45,7 @@ class RunningBot(ShardedClient):
         settings: Settings,
         *,
         health: Health | None = None,
-        listener: Callable[[LoggedDecision], None] | None = None,
+        observer: Observer | None = None,
         followup: FollowupTier | None = None,
         clock: Callable[[], datetime] | None = None,
         is_playground: bool = False,
@@ -80,7 +80,7 @@ class RunningBot(ShardedClient):
             settings,
             self,
             health=self.health,
-            listener=listener,
+            observer=observer,
             followup=followup,
             clock=clock,
             shards=shards,
@@ -178,7 +178,7 @@ class RunningBot(ShardedClient):
     async def _look_around(self) -> None:
         """Logs problems of the set-up once the bot is ready, since reading all the prices takes 0.1 s."""
         await self.wait_until_ready()
-        await asyncio.to_thread(self.parts.warn_unpriced)
+        await asyncio.to_thread(self.parts.agents.warn_unpriced, self.parts.limits.prices)
         report(await look_around(self._settings, self))
 
     async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None:

@@ -16,6 +16,7 @@ import discord
 import structlog
 from discord.backoff import ExponentialBackoff
 
+from activity import Observer
 from decider import LoggedDecision
 from discord_io.discord_wire import UNREADABLE
 from discord_io.sharded_client import OTHER_FORM, ask_gateway
@@ -299,11 +300,12 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
         await loopback.stop()
 
 
-def shown_in(loopback: Playground) -> Callable[[LoggedDecision], None]:
-    """Returns a listener that shows each decision beside its message on the chat page."""
+class DecisionsOnPage(Observer):
+    """Shows each decision beside its message on the chat page."""
 
-    def show(entry: LoggedDecision) -> None:
-        decision = entry.decision
-        loopback.annotate(entry.message_id, respond=decision.respond, reason=decision.reason, text=decision.in_words())
+    def __init__(self, loopback: Playground) -> None:
+        self._loopback = loopback
 
-    return show
+    def decided(self, entry: LoggedDecision) -> None:
+        decision, says = entry.decision, entry.decision.in_words()
+        self._loopback.annotate(entry.message_id, respond=decision.respond, reason=decision.reason, text=says)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import discord
 from discord import app_commands
 
+from activity import Observer
 from agents.general import GeneralAgent
 from agents.models import DEMO
 from commands import (
@@ -29,7 +30,7 @@ from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
 from config import Settings
-from decider import FollowupTier, LoggedDecision, ResponseDecider, load_followup
+from decider import FollowupTier, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
@@ -95,7 +96,7 @@ if TYPE_CHECKING:
 class Parts(StateParts):
     """All parts of a bot. client: not connected yet. health: of its connection.
 
-    listener: called with each decision. followup: the decider's second tier; None: by the settings. shards: those of
+    observer: told of what happens. followup: the decider's second tier; None: by the settings. shards: those of
     this process. cluster: the other processes, which have the other shards and share the store; None: there are none.
     """
 
@@ -105,13 +106,13 @@ class Parts(StateParts):
         client: discord.Client,
         *,
         health: Health,
-        listener: Callable[[LoggedDecision], None] | None,
+        observer: Observer | None,
         followup: FollowupTier | None,
         clock: Callable[[], datetime],
         shards: Shards,
         cluster: Cluster | None = None,
     ) -> None:
-        super().__init__(settings, client, health, listener, clock, shards, cluster)
+        super().__init__(settings, client, health, observer, clock, shards, cluster)
         self._build_agents()
         self._build_offers()
         self._build_deciding(followup)
@@ -155,7 +156,6 @@ class Parts(StateParts):
         actions, search = DiscordActions(self._client, self.consent, self.snapshots, self._clock), self.snapshots.search
         self.agents = OwnersAgents(self._settings, self.budget, self.wires, actions, search, self.activity)
         self.models, self.mcp, self.connections = self.agents.models, self.agents.mcp, self.agents.connections
-        self.warn_unpriced = partial(self.agents.warn_unpriced, self.limits.prices)
 
     def _build_offers(self) -> None:
         """Proactive offers."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import discord
 
-from activity import Activity, DecisionListener
+from activity import Activity, Observer
 from config import Settings
 from conversation import ConversationManager
 from counts import Counts, Faults
-from decider import LoggedDecision, RecentDecisions
+from decider import RecentDecisions
 from discord_io.discord_wire import Wires
 from discord_io.incoming_messages import MessageReader
 from discord_io.other_process import OtherProcess
@@ -57,7 +57,7 @@ class StateParts:
         settings: Settings,
         client: discord.Client,
         health: Health,
-        listener: Callable[[LoggedDecision], None] | None,
+        observer: Observer | None,
         clock: Callable[[], datetime],
         shards: Shards,
         cluster: Cluster | None,
@@ -68,7 +68,7 @@ class StateParts:
         self._health = health
         self._clock = clock
         self._build_storage()
-        self._build_state(listener)
+        self._build_state(observer)
 
     def _build_storage(self) -> None:
         """Storage, and people's consent to it."""
@@ -79,7 +79,7 @@ class StateParts:
         opened = open_stores(*where(self._settings), self.cluster.leases if self.cluster else None)
         look_up_guild = partial(guild_of, self._client)
         self.snapshots = Snapshots(
-            opened, self.consent, session_size, self.activity.stored, shards=self.shards, look_up_guild=look_up_guild
+            opened, self.consent, session_size, self.activity, shards=self.shards, look_up_guild=look_up_guild
         )
         stores = self.shards.has if self.cluster else lambda _user_id: True
         self.people = People(self.opted_out, self.forgotten, self.snapshots, stores, self._clock)
@@ -87,16 +87,16 @@ class StateParts:
             self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )
 
-    def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
+    def _build_state(self, observer: Observer | None) -> None:
         """The state of channels and people, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
-        self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None, self._health.is_lost)
+        self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None, self._health)
         self.counts, self.faults = Counts(self._clock), Faults(self._clock)
         self.activity.watch(self.counts)
         self.activity.watch(self.faults)
-        if listener:
-            self.activity.watch(DecisionListener(listener))
-        self.decisions = RecentDecisions(listener=self.activity.decided)
+        if observer:
+            self.activity.watch(observer)
+        self.decisions = RecentDecisions(listener=self.activity)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
         self.guild_settings = GuildSettings(
             owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
@@ -136,7 +136,7 @@ class StateParts:
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
         )
-        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock, said=self.miniapps.said)
+        self.prompts = PromptCards(self.states, self.wires, clock=self._clock, said=self.miniapps.said)
 
     def _is_behind(self, channel_id: int) -> bool:
         return self.gate.is_behind(channel_id, self.snapshots.guild_of(channel_id))

@@ -23,6 +23,7 @@ import structlog
 from pydantic_ai import BinaryContent, ModelRetry, ToolDefinition, ToolFailed
 from pydantic_core import to_json
 
+from activity import Activity, FaultKind
 from agents.bounded_client import bound_http
 from agents.cutting import cut
 from agents.mcp_file import McpServer
@@ -84,20 +85,18 @@ class _Trouble:
 
 class Connection:
     """Keeps a server running while run() runs. tools: those that it listed last, with its own names; is_away: it failed
-    and is in a pause; changed: called when either changes; failed: called when the server fails, but only for the first
-    of several failures in a row; call_failed: called when a call fails, unless the tool itself reports an error.
-    why_away: why it last did not start, without secrets."""
+    and is in a pause; changed: called when either changes. activity: told when the server fails, but only of the first
+    of several failures in a row, and of each failed call, unless the tool itself reports an error. why_away: why it
+    last did not start, without secrets."""
 
     def __init__(
         self,
         server: McpServer,
         limits: Limits,
-        changed: Callable[[], None],
-        failed: Callable[[str], None] = lambda _name: None,
-        call_failed: Callable[[str], None] = lambda _name: None,
+        changed: Callable[[], None] = lambda: None,
+        activity: Activity | None = None,
     ) -> None:
-        self._failed = failed
-        self._call_failed = call_failed
+        self._activity = activity or Activity()
         self.server = server
         self.tools: Sequence[ToolDefinition] = ()
         self.is_away = False
@@ -121,7 +120,7 @@ class Connection:
                 began = clock()
                 has_served = await self._live()
                 if has_served or not failures:
-                    self._failed(self.server.name)
+                    self._report("mcp_failed", "could not be started, or has ended, and is started again")
                 failures = 1 if has_served and clock() - began >= self._limits.stable else failures + 1
                 if pause := self._limits.pause(failures, has_served=has_served):
                     self._offer(self.tools, is_away=True)
@@ -137,7 +136,7 @@ class Connection:
             return outcome
         if not outcome.is_answer:
             self._doubted.set()
-            self._call_failed(self.server.name)
+            self._report("mcp_call_failed", "failed in a call of one of its tools")
         log.info("mcp_call_failed", server=self.server.name, tool=tool, error=outcome.kind)
         return f"The tool {tool} of server {self.server.name} failed: {outcome.why}"
 
@@ -251,6 +250,9 @@ class Connection:
         if (tools, is_away) != (self.tools, self.is_away):
             self.tools, self.is_away = tools, is_away
             self._changed()
+
+    def _report(self, code: str, what: str) -> None:
+        self._activity.fault(FaultKind.TOOL, code, f"The MCP server {self.server.name} {what}: see the log.")
 
     async def _attempt(self, work: Awaitable[T], seconds: float) -> T | _Trouble:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Self
@@ -15,6 +15,7 @@ from pydantic_ai import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json
 
+from activity import Activity
 from agents.gateway import Asked
 from agents.mcp_connection import MAX_LOGGED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
@@ -44,9 +45,8 @@ class McpTools:
     """Keeps the servers running while it is entered, without waiting for them: offers the tools that are available now,
     and restarts servers that fail. Enter it before the loop is busy, as its imports take a second or two.
 
-    taken: the names of other tools, which a server's tools must not have. failed: called with a server's name when it
-    cannot be started or has ended, but only for the first of several failures in a row. call_failed: called with the
-    server's name for each failed call, unless the tool itself reports an error.
+    taken: the names of other tools, which a server's tools must not have. activity: told of servers and calls
+    that fail.
     """
 
     def __init__(
@@ -55,11 +55,10 @@ class McpTools:
         *,
         taken: Collection[str] = (),
         limits: Limits | None = None,
-        failed: Callable[[str], None] = lambda _name: None,
-        call_failed: Callable[[str], None] = lambda _name: None,
+        activity: Activity | None = None,
     ) -> None:
         limits = limits or Limits()
-        self._connections = [Connection(server, limits, self._offer, failed, call_failed) for server in servers]
+        self._connections = [Connection(server, limits, self._offer, activity) for server in servers]
         self._taken = frozenset(taken)
         self._offered: dict[str, _Offered] = {}
         self._running: list[asyncio.Task[None]] = []

@@ -35,15 +35,14 @@ CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.UNKNOWN: FailureKind.INTERNAL}
 class UMSAgent:
     """Asks a remote agent over HTTP, in a conversation that is created with the first question.
 
-    url: the base URL, without `/conversations`; headers: sent with every request, and never shown. about: what the
-    agent is for, in one line. Use it with `async with`, or call `aclose` at the end.
+    url: the base URL, without `/conversations`; headers: sent with every request, and never shown. Use it with
+    `async with`.
     """
 
     def __init__(
         self,
         name: str,
         url: str,
-        about: str,
         headers: Mapping[str, str],
         *,
         connect_seconds: float = CONNECT_SECONDS,
@@ -51,7 +50,6 @@ class UMSAgent:
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self.name = name
-        self.about = about
         self._remote = Remote(url, headers, connect_seconds=connect_seconds, stall_seconds=stall_seconds)
         self._total = total_seconds
         self._begun: WeakKeyDictionary[AgentRequest, UMSState] = WeakKeyDictionary()
@@ -61,9 +59,6 @@ class UMSAgent:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
         await self._remote.aclose()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:

@@ -85,3 +85,9 @@ class Wire(Protocol):
     async def react(self, message_id: int, emoji: str) -> None: ...
 
     async def keep_typing(self) -> None: ...
+
+
+class Wires(Protocol):
+    """Opens wires to channels."""
+
+    def open(self, guild_id: int, channel_id: int) -> Wire: ...

@@ -15,7 +15,7 @@ from discord.utils import format_dt
 from pydantic import JsonValue, TypeAdapter
 
 from activity import Activity, Ending, Fault, FaultKind, Observer, TurnEnded
-from discord_io.channel_wire import PostError, Wire
+from discord_io.channel_wire import PostError, Wires
 from setting_values import Scope
 from state.limits import Limits, Reached
 from state.spending import Payer, Purpose, Spent
@@ -50,12 +50,6 @@ class Stored:
 
 
 STORED = TypeAdapter(Stored)
-
-
-class Wires(Protocol):
-    """Opens wires to channels."""
-
-    def open(self, guild_id: int, channel_id: int) -> Wire: ...
 
 
 class Claims(Protocol):

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from conversation import MessageRecord
 from discord_io.card import Card
-from discord_io.channel_wire import PostError, Wire
+from discord_io.channel_wire import PostError, Wires
 from discord_io.split import MAX_LENGTH, clipped, length
 from state.awaiting import ConversationStateManager, Miss, Prompt
 from state.prompts import Ask, AwaitingType
@@ -36,7 +36,7 @@ MAX_SHOWN = 100  # characters of an answer on a card
 
 
 class PromptCards:
-    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the wire to a channel.
+    """Opens, settles and expires prompts.
 
     said: (mini-app, channel id) -> whose words a mini-app keeps there, which its prompts may have: by the ids of the
     messages those of their authors.
@@ -45,13 +45,13 @@ class PromptCards:
     def __init__(
         self,
         states: ConversationStateManager,
-        open_wire: Callable[[int, int], Wire],
+        wires: Wires,
         clock: Callable[[], datetime],
         said: Callable[[str, int], Mapping[int, int]] = lambda _miniapp_id, _channel_id: {},
     ) -> None:
         self._said = said
         self._states = states
-        self._open_wire = open_wire
+        self._wires = wires
         self._clock = clock
         self._opened = asyncio.Event()
         self._edits: set[asyncio.Task[None]] = set()
@@ -180,7 +180,7 @@ class PromptCards:
         task.add_done_callback(self._edits.discard)
 
     async def _edit(self, prompt: Prompt, ending: str) -> None:
-        wire, message_id = self._open_wire(prompt.guild_id, int(prompt.chat_guid)), prompt.message_id or 0
+        wire, message_id = self._wires.open(prompt.guild_id, int(prompt.chat_guid)), prompt.message_id or 0
         async with self._in_order.setdefault(message_id, asyncio.Lock()):  # how it ended may be changed at once
             try:
                 await wire.settle(message_id, settled(prompt, ending))

@@ -59,7 +59,7 @@ async def check_mcp_server(server: McpServer) -> list[Finding]:
     """Whether an MCP server starts, or can be reached, and lists its tools."""
     check = f"MCP {server.name}"
     await asyncio.to_thread(use_mcp)
-    connection = Connection(server, Limits(start=START_SECONDS), lambda: None)
+    connection = Connection(server, Limits(start=START_SECONDS))
     running = asyncio.create_task(connection.run())
     try:
         await connection.tried()

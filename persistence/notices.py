@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from activity import Activity
-from discord_io.notices import Claims, Notices, Wires
+from discord_io.channel_wire import Wires
+from discord_io.notices import Claims, Notices
 from persistence.holders import Holders
 from persistence.process_holder import ProcessHolder
 from persistence.snapshots import Snapshots

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 import structlog
 
+from activity import Observer
 from conversation import MessageRecord
 from discord_io.backlog import id_at
 from persistence.channel_guilds import ChannelGuilds
@@ -37,7 +38,7 @@ EXPIRED_AT_ONCE = 100  # messages in a page; most often even the first page has 
 
 
 class Snapshots:
-    """open_store: opens the store; called in the writer's thread. max_messages: see Transcript. timed: see Writer.
+    """open_store: opens the store; called in the writer's thread. max_messages: see Transcript. observer: see Writer.
     look_up_guild: `look` of ChannelGuilds.
     """
 
@@ -46,14 +47,14 @@ class Snapshots:
         open_store: Callable[[], Store],
         consent: Consent,
         max_messages: int = 5_000,
-        timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+        observer: Observer | None = None,
         *,
         shards: Shards | None = None,
         look_up_guild: Callable[[int], int | None] = lambda _: None,
     ) -> None:
         self._shards = shards or Shards()
         self._kinds = Kinds()
-        self._writer = Writer(open_store, timed, self._emptied)
+        self._writer = Writer(open_store, observer, self._emptied)
         self._transcript = Transcript(self._writer, max_messages, self._shards)
         self._guilds = ChannelGuilds(self._shards, look_up_guild)
         self.search = Search(self._transcript, self._writer, consent)

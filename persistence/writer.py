@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from activity import Observer
 from storage.store import ANY, EmptiedError, Key, LostLeaseError, Row, Store
 
 log = structlog.get_logger()
@@ -35,18 +36,18 @@ class Writer:
     with the next work; one line is logged for each outage. Once another process has taken this one's lease, nothing is
     stored any more.
 
-    timed: called in the thread with each operation of the store and its seconds. emptied: called in the thread when the
-    store has lost all its data.
+    observer: told in the thread of each operation of the store. emptied: called in the thread when the store has lost
+    all its data.
     """
 
     def __init__(
         self,
         open_store: Callable[[], Store],
-        timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+        observer: Observer | None = None,
         emptied: Callable[[], None] = lambda: None,
     ) -> None:
         self._open_store = open_store
-        self._timed = timed
+        self._observer = observer or Observer()
         self._emptied = emptied
         self._waiting: list[Callable[[], object]] = []
         self._is_due = False  # whether they are handed over within TOGETHER_SECONDS
@@ -215,7 +216,7 @@ class Writer:
         """Reports how long an operation takes, unless it fails."""
         began = perf_counter()
         yield
-        self._timed(operation, perf_counter() - began)
+        self._observer.stored(operation, perf_counter() - began)
 
     def _run(self, before: threading.Thread | None) -> None:
         if before:

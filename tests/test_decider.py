@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from activity import Observer
 from conversation import ChannelConversation, MessageRecord
 from decider import (
     Decision,
@@ -641,7 +642,12 @@ def test_a_models_words_are_not_noted_once_words_of_the_channel_went_while_it_wa
 
 def test_the_agent_that_was_chosen_is_noted_once_more_and_no_listener_told() -> None:
     heard: list[LoggedDecision] = []
-    log = RecentDecisions(size=2, listener=heard.append)
+
+    class Heard(Observer):
+        def decided(self, entry: LoggedDecision) -> None:
+            heard.append(entry)
+
+    log = RecentDecisions(size=2, listener=Heard())
     log.add_ignored(1, CHANNEL, ANNA, Decision(False, Reason.NO_TRIGGER))
     decision = Decision(True, Reason.FOLLOWUP, tier=2, score=0.9, evidence="you asked")
     for message_id in (2, 3, 4):

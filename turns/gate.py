@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from health import Health
 from shards import Shards
 
 
@@ -22,8 +23,8 @@ class Leases(Protocol):
 class Gate:
     """Closed and opened for each shard by the catch-up of missed messages; open at first.
 
-    shards: the shard of each guild. leases: of this process' shards; None: it is the only process. is_lost: whether a
-    shard's connection was lost. is_shutting_down: new messages are left to the next process, as on a single shard that
+    shards: the shard of each guild. leases: of this process' shards; None: it is the only process. health: of the
+    connections. is_shutting_down: new messages are left to the next process, as on a single shard that
     is left they are to the one that takes it.
     """
 
@@ -31,9 +32,9 @@ class Gate:
         self,
         shards: Shards | None = None,
         leases: Leases | None = None,
-        is_lost: Callable[[int], bool] = lambda _shard_id: False,
+        health: Health | None = None,
     ) -> None:
-        self._is_lost = is_lost
+        self._health = health
         self.is_shutting_down = False
         self._shards = shards or Shards()
         self._left: set[int] = set()
@@ -89,7 +90,7 @@ class Gate:
 
     def is_behind(self, channel_id: int, guild_id: int) -> bool:
         """Whether messages of this channel are still to be received or handled, by this process or another."""
-        is_lost = self._is_lost(self._shards.of(guild_id))
+        is_lost = self._health is not None and self._health.is_lost(self._shards.of(guild_id))
         return is_lost or self.is_closed(channel_id, guild_id) or self.is_ending(guild_id)
 
     def close(self, shard_id: int) -> None:

@@ -118,7 +118,7 @@ async def coordinator(stub: StubModel, remote: RemoteAgent) -> AsyncIterator[Coo
     assert stub.url
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(build_model("MODEL", "openai-chat:main"))
-        users = await stack.enter_async_context(UMSAgent("ums", remote.url, "Manages users.", {}))
+        users = await stack.enter_async_context(UMSAgent("ums", remote.url, {}))
         picker = Picker([Candidate("ums", "Manages users.")], model=model, purse=NotingPurse())
         general = GeneralAgent(model, tools=[Tool(python_run)])
         yield Coordinator(Team(general, {"ums": users}, picker, bot=Me()))

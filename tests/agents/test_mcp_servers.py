@@ -17,11 +17,13 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, RetryPromptPart, To
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from structlog.testing import capture_logs
 
+from activity import Activity
 from agents.gateway import AgentRequest, Answer
 from agents.general import GeneralAgent
 from agents.mcp_connection import Limits
 from agents.mcp_file import McpServer
 from agents.mcp_servers import MAX_TOOL_BYTES, MAX_TOOLS, MAX_TOTAL_BYTES, McpTools, _names
+from counts import Faults
 from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
@@ -101,10 +103,11 @@ async def test_a_failing_server_does_not_end_the_turn() -> None:
 
 @pytest.mark.slow
 async def test_servers_that_never_start_leave_the_agent_its_own_tools() -> None:
-    failed: list[str] = []
-    async with McpTools([NEVER, NEVER], limits=Limits(start=5), failed=failed.append) as tools:
+    activity = Activity()
+    activity.watch(faults := Faults(activity.now))
+    async with McpTools([NEVER, NEVER], limits=Limits(start=5), activity=activity) as tools:
         await tools.tried()
-        assert failed == [NEVER.name, NEVER.name]
+        assert [fault.code for fault in faults.last()] == ["mcp_failed", "mcp_failed"]
         assert tools.definitions() == []
         assert await answer(calling(), tools) == "nothing"
         assert await tools.call("echo", {}) == "The tool echo is not there now."

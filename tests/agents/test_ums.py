@@ -40,7 +40,7 @@ SECOND = UMSState(ums_conversation_id="conv-2")
 
 @pytest.fixture
 async def agent(remote: RemoteAgent) -> AsyncIterator[UMSAgent]:
-    async with UMSAgent("docs", remote.url, ABOUT, HEADERS) as agent:
+    async with UMSAgent("docs", remote.url, HEADERS) as agent:
         yield agent
 
 
@@ -177,7 +177,7 @@ async def test_two_channels_at_once_have_a_conversation_each(remote: RemoteAgent
 async def test_nothing_passes_from_one_channel_to_another_by_the_connection(remote: RemoteAgent) -> None:
     remote.answers.append(whole("yes", headers={"Set-Cookie": "session=annas; Path=/"}))
     # An address in numbers would be given no cookies anyway.
-    async with UMSAgent("docs", remote.url.replace("127.0.0.1", "localhost"), ABOUT, HEADERS) as agent:
+    async with UMSAgent("docs", remote.url.replace("127.0.0.1", "localhost"), HEADERS) as agent:
         await answer(agent)
         await answer(agent)
     assert all("Cookie" not in asked.headers for asked in remote.asked)
@@ -185,7 +185,7 @@ async def test_nothing_passes_from_one_channel_to_another_by_the_connection(remo
 
 
 async def test_the_headers_are_sent_with_each_request(remote: RemoteAgent) -> None:
-    async with UMSAgent("docs", remote.url, ABOUT, {**HEADERS, "ACCEPT": "application/json"}) as agent:
+    async with UMSAgent("docs", remote.url, {**HEADERS, "ACCEPT": "application/json"}) as agent:
         await answer(agent)
     assert len(remote.asked) == 2
     for asked in remote.asked:
@@ -195,7 +195,7 @@ async def test_the_headers_are_sent_with_each_request(remote: RemoteAgent) -> No
 
 async def test_an_agent_that_was_closed_can_be_used_again(agent: UMSAgent) -> None:
     await answer(agent)
-    await agent.aclose()
+    await agent.__aexit__()
     assert (await answer(agent)).state == SECOND
 
 
@@ -484,7 +484,7 @@ async def test_an_agent_to_which_no_connection_comes_about_cannot_be_reached(mon
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
-    async with UMSAgent("docs", "https://agents.example", ABOUT, HEADERS, connect_seconds=0.02) as agent:
+    async with UMSAgent("docs", "https://agents.example", HEADERS, connect_seconds=0.02) as agent:
         outcome = await failure(agent)
     assert (outcome.kind, outcome.detail) == (FailureKind.UNAVAILABLE, "The agent docs cannot be reached.")
 
@@ -496,7 +496,7 @@ async def test_something_else_that_listens_there_is_a_failure() -> None:
 
     async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with UMSAgent("docs", f"http://127.0.0.1:{port}", ABOUT, HEADERS) as agent:
+        async with UMSAgent("docs", f"http://127.0.0.1:{port}", HEADERS) as agent:
             assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
 
 
@@ -505,7 +505,7 @@ async def test_an_agent_that_stalls_midway_is_late_and_its_beginning_kept(
     remote: RemoteAgent, limits: dict[str, float]
 ) -> None:
     remote.answers.append(streamed("The beginning", "and the end", gate=asyncio.Event()))
-    async with UMSAgent("docs", remote.url, ABOUT, HEADERS, **limits) as agent:
+    async with UMSAgent("docs", remote.url, HEADERS, **limits) as agent:
         outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.LATE, "The beginning", FIRST)
 

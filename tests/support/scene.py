@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from activity import Observer
 from bot import Parley, create_bot
 from config import Settings
 from decider import Decision, LoggedDecision
@@ -46,7 +47,7 @@ class Journal:
         return [e for e in self.entries if e["event"] == event and fields.items() <= e.items()]
 
 
-class Scene:
+class Scene(Observer):
     """People speak by name in channels by name; whatever is waited for comes by an event."""
 
     def __init__(
@@ -60,7 +61,7 @@ class Scene:
         self.decisions: dict[int, list[Decision]] = {}
         self.bot: Parley
 
-    def note(self, entry: LoggedDecision) -> None:
+    def decided(self, entry: LoggedDecision) -> None:
         self.decisions.setdefault(entry.message_id, []).append(entry.decision)
         notify(self.pg)
 
@@ -274,7 +275,7 @@ def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_o
     if scene.clock:
         client_options["clock"] = scene.clock
     client_options.setdefault("health", Health(lambda: 0.0))  # nobody ticks it here, as the service does
-    bot = create_bot(here, guild_ready_timeout=0.001, listener=scene.note, **client_options)
+    bot = create_bot(here, guild_ready_timeout=0.001, observer=scene, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS
     return bot
 

@@ -61,7 +61,8 @@ class Bench:
         self.history_takes = 0.0
         self.recalled: list[int] = []
         self.states = ConversationStateManager(clock=self.clock)
-        self.prompts = PromptCards(self.states, self._open_wire, clock=self.clock)
+        self.around = Around(self)
+        self.prompts = PromptCards(self.states, self.around, clock=self.clock)
         self.miniapps = MiniAppRouter(miniapps)
         self.pending = PendingTurns()
         self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
@@ -70,7 +71,6 @@ class Bench:
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
         picker = Picker(candidates, model=None, purse=NotingPurse(self.spent))
-        self.around = Around(self)
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
         compaction = Compaction(self.conversations, records, None, 12_000)
@@ -118,9 +118,6 @@ class Bench:
     @property
     def wire(self) -> FakeWire:
         return self.wires.setdefault(CHANNEL, FakeWire())
-
-    def _open_wire(self, _guild: int, channel: int) -> FakeWire:
-        return self.wires.setdefault(channel, FakeWire(IDS))
 
     def ask(
         self,
@@ -216,8 +213,8 @@ class Around:
     def bot(self) -> tuple[str, int]:
         return "Parley", BOT
 
-    def open(self, guild_id: int, channel_id: int) -> FakeWire:
-        return self._bench._open_wire(guild_id, channel_id)
+    def open(self, _guild_id: int, channel_id: int) -> FakeWire:
+        return self._bench.wires.setdefault(channel_id, FakeWire(IDS))
 
     def allowance(self, _payer: Payer) -> FakeAllowance:
         return FakeAllowance(self._bench)
