@@ -12,7 +12,7 @@ import structlog
 from discord import app_commands
 
 from activity import Activity, FaultKind
-from discord_io.interactions import UNANSWERABLE
+from discord_io.interactions import ids_of, respond, whisper
 from discord_io.split import MAX_LENGTH, split
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], 
 
 async def defer(interaction: discord.Interaction) -> bool:
     """Defers the response, so that it may take longer than 3 s. False: Discord had already stopped waiting."""
-    return await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
+    return await respond(interaction, interaction.response.defer(ephemeral=True, thinking=True))
 
 
 async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
@@ -54,7 +54,7 @@ async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], 
     try:
         outcome = await work
     except OSError as error:
-        log.error(failed, **_of(interaction), detail=str(error))
+        log.error(failed, **ids_of(interaction), detail=str(error))
         outcome = INCOMPLETE
     text, files = (outcome, ()) if isinstance(outcome, str) else outcome
     parts = split(text)
@@ -63,12 +63,12 @@ async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], 
     nobody = discord.AllowedMentions.none()
     if files:
         first = interaction.edit_original_response(content=parts[0], attachments=files, allowed_mentions=nobody)
-        await take(interaction, first)
+        await respond(interaction, first, seconds=None)
     else:
-        await take(interaction, _edit_original(interaction, parts[0]))
+        await respond(interaction, _edit_original(interaction, parts[0]), seconds=None)
     for part in parts[1:]:
         sent = interaction.followup.send(part, ephemeral=True, suppress_embeds=True, allowed_mentions=nobody)
-        await take(interaction, sent)
+        await respond(interaction, sent, seconds=None)
 
 
 async def _edit_original(interaction: discord.Interaction, text: str) -> None:
@@ -84,39 +84,22 @@ async def _edit_original(interaction: discord.Interaction, text: str) -> None:
     await interaction.client.http.request(route, json=body)
 
 
-async def tell(interaction: discord.Interaction, text: str) -> None:
-    """Responds at once, with embeds suppressed as in _edit_original()."""
-    nobody = discord.AllowedMentions.none()
-    sent = interaction.response.send_message(text, ephemeral=True, suppress_embeds=True, allowed_mentions=nobody)
-    await take(interaction, sent)
-
-
-async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> bool:
-    """Sends a response. Returns whether Discord accepted it; a refusal is only logged."""
-    try:
-        await answer
-    except UNANSWERABLE as error:
-        log.warning("interaction_failed", **_of(interaction), detail=str(error))
-        return False
-    return True
-
-
 async def break_off(activity: Activity, interaction: discord.Interaction, error: Exception) -> None:
     """Logs and counts an error of the bot's own that ended the work on an interaction, and tells the user."""
     if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
-        log.warning("command_outdated", **_of(interaction), detail=str(error))
-        await tell(interaction, OUTDATED)
+        log.warning("command_outdated", **ids_of(interaction), detail=str(error))
+        await whisper(interaction, OUTDATED)
         return
-    log.error("interaction_broken", **_of(interaction), interaction=interaction.id, exc_info=error)
+    log.error("interaction_broken", **ids_of(interaction), interaction=interaction.id, exc_info=error)
     says = "An error of the bot's own ended a command or a click: its log has the details."
     where = interaction.guild_id or 0, interaction.channel_id or 0
     activity.fault(FaultKind.INTERNAL, "interaction_broken", says, *where)
     if interaction.type is discord.InteractionType.autocomplete:  # which takes choices, and no words
         return
     if interaction.response.is_done():
-        await take(interaction, interaction.followup.send(BROKEN, ephemeral=True))
+        await respond(interaction, interaction.followup.send(BROKEN, ephemeral=True), seconds=None)
     else:
-        await tell(interaction, BROKEN)
+        await whisper(interaction, BROKEN)
 
 
 def or_none(suggest: Callable[..., Awaitable[Choices]]) -> Callable[..., Coroutine[Any, Any, Choices]]:
@@ -144,12 +127,3 @@ def channel_of(interaction: discord.Interaction) -> int:
     """Id of the channel in which a command is used; in a thread, of the thread's parent."""
     channel = interaction.channel
     return channel.parent_id if isinstance(channel, discord.Thread) else interaction.channel_id or 0
-
-
-def _of(interaction: discord.Interaction) -> dict[str, int | str | None]:
-    return {
-        "guild": interaction.guild_id,
-        "channel": interaction.channel_id,
-        "user": interaction.user.id,
-        "command": interaction.command.qualified_name if interaction.command else "",
-    }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import Choices, or_none, tell
+from commands.answers import Choices, or_none
 from commands.place_edge import PlaceEdge
 from commands.settings_commands import PLACES, WHERE
 from commands.typed_settings import suggest
+from discord_io.interactions import whisper
 from place_settings.fields import Level, SettingRefusedError
 from place_settings.inheritance import source_in_words
 
@@ -40,7 +41,7 @@ def add_model(tree: app_commands.CommandTree, edge: PlaceEdge) -> None:
                 said = f"{changed} {NOT_IN_A_TURN}"
             except SettingRefusedError as error:
                 said = str(error)
-        await tell(interaction, said)
+        await whisper(interaction, said)
 
     @model.autocomplete("name")
     @or_none

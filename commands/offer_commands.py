@@ -8,7 +8,8 @@ import discord
 from discord import app_commands
 from discord.utils import format_dt
 
-from commands.answers import Outcome, carry_out, channel_of, tell
+from commands.answers import Outcome, carry_out, channel_of
+from discord_io.interactions import whisper
 from offers.proactive_offers import OffersStatus
 from place_settings.fields import SettingRefusedError
 
@@ -54,11 +55,11 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
     @group.command(description="Do I offer help in this channel, how often today, and when next?")
     async def status(interaction: discord.Interaction) -> None:
         refusal = _refusal(interaction)
-        await tell(interaction, refusal or status_sentences(offers.status(channel_of(interaction))))
+        await whisper(interaction, refusal or status_sentences(offers.status(channel_of(interaction))))
 
     async def switch(interaction: discord.Interaction, *, on: bool) -> None:
         if refusal := _refusal(interaction):
-            await tell(interaction, refusal)
+            await whisper(interaction, refusal)
         else:
             await carry_out(interaction, switched(interaction, on=on), failed="offers_not_switched")
 

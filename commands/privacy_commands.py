@@ -11,7 +11,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import discord
 from discord import app_commands
 
-from commands.answers import Outcome, carry_out, plain, tell
+from commands.answers import Outcome, carry_out, plain
+from discord_io.interactions import whisper
 
 NOT_A_MANAGER = "Only those who manage this channel can have me forget the whole conversation."
 FORGOTTEN = "Done: I have forgotten what you said, in all channels. /optout keeps me from reading more."
@@ -71,7 +72,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def forget(interaction: discord.Interaction, everything: bool = False) -> None:
         if everything and interaction.guild_id and not interaction.permissions.manage_channels:
-            await tell(interaction, NOT_A_MANAGER)
+            await whisper(interaction, NOT_A_MANAGER)
         elif everything:
             forgetting = privacy.forget_channel(interaction.channel_id or 0, interaction.id)
             await _carry_out(interaction, _then(forgetting, CHANNEL_FORGOTTEN))
@@ -94,7 +95,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
         if privacy.is_opted_out(interaction.user.id):
             await _carry_out(interaction, _then(privacy.opt_in(interaction.user.id, interaction.id), OPTED_IN))
         else:
-            await tell(interaction, IN_ALREADY)
+            await whisper(interaction, IN_ALREADY)
 
     @tree.command(description="Give me a file with what you keep of what I said.")
     @app_commands.allowed_installs(guilds=True, users=True)

@@ -12,7 +12,7 @@ from commands.open_cards import OpenCard, OpenCards
 from commands.place_edge import PlaceEdge, Target
 from commands.setting_words import INHERIT, label
 from commands.settings_card import FIELD, PREFIX, Action, Card, CardDrawer
-from discord_io.interactions import took, whisper
+from discord_io.interactions import respond, whisper
 from discord_io.split import MAX_LENGTH, clipped
 from place_settings.fields import ABOUT, Level, SettingRefusedError
 from place_settings.guild_settings import Changed
@@ -66,7 +66,7 @@ class SettingsClicks:
             )
             self._opened(sent.message_id or 0, interaction, target, CardDrawer.overview)
 
-        await took(interaction, show())
+        await respond(interaction, show())
 
     async def answer(self, interaction: discord.Interaction) -> None:
         """Handles a click or a submitted form. Other interactions are ignored."""
@@ -96,7 +96,7 @@ class SettingsClicks:
                 await self._show(interaction, click.target, _list(name, 0))
             else:
                 form = self._drawer(interaction, click.target).form(name)
-                await took(interaction, interaction.response.send_modal(form))
+                await respond(interaction, interaction.response.send_modal(form))
         elif click.action == Action.PLACE:
             level = Level(int(data["values"][0]))
             target = self.edge.target(interaction, level)
@@ -139,7 +139,7 @@ class SettingsClicks:
         embed, view = page(self._drawer(interaction, target))
         nobody = discord.AllowedMentions.none()
         shown = interaction.response.edit_message(content=said, embed=embed, view=view, allowed_mentions=nobody)
-        if await took(interaction, shown) and interaction.message:
+        if await respond(interaction, shown) and interaction.message:
             self._opened(interaction.message.id, interaction, target, page)
 
     def _opened(self, message_id: int, interaction: discord.Interaction, target: Target, page: Page) -> None:

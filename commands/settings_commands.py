@@ -5,12 +5,13 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import Choices, or_none, take, tell
+from commands.answers import Choices, or_none
 from commands.place_edge import PlaceEdge, first_level
 from commands.setting_words import holding_in_words
 from commands.settings_card import add_groups, add_notes
 from commands.settings_clicks import SettingsClicks
 from commands.typed_settings import find_setting, read_value, suggest_settings, suggest_values
+from discord_io.interactions import respond, whisper
 from place_settings.fields import ABOUT, Level, SettingRefusedError
 
 EVERYTHING = "everything"
@@ -35,7 +36,9 @@ class SettingsCommands(app_commands.Group):
     async def show(self, interaction: discord.Interaction) -> None:
         nobody = discord.AllowedMentions.none()
         card = holding_card(self._edge, interaction)
-        await take(interaction, interaction.response.send_message(embed=card, ephemeral=True, allowed_mentions=nobody))
+        await respond(
+            interaction, interaction.response.send_message(embed=card, ephemeral=True, allowed_mentions=nobody)
+        )
 
     @app_commands.command(name="set", description="Change one setting by typing it. For those who manage this place.")
     @app_commands.describe(
@@ -56,7 +59,7 @@ class SettingsCommands(app_commands.Group):
         level = Level(where)
         target = self._edge.target(interaction, level)
         if refusal := self._edge.refusal(interaction, level):
-            await tell(interaction, refusal)
+            await whisper(interaction, refusal)
         elif target:
             await self._clicks.open(interaction, target)
 
@@ -88,7 +91,7 @@ class SettingsCommands(app_commands.Group):
                 said = await self._edge.change(interaction, target, name, read)
         except SettingRefusedError as error:
             said = str(error)
-        await tell(interaction, said)
+        await whisper(interaction, said)
 
     @set_.autocomplete("setting")
     @or_none

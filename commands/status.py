@@ -10,11 +10,11 @@ from discord import app_commands
 from discord.utils import format_dt
 
 from activity import Fault
-from commands.answers import tell
 from commands.model_command import answering
 from commands.place_edge import PlaceEdge
 from commands.usage import in_words
 from counts import Counts, Faults, Tally
+from discord_io.interactions import whisper
 from health import Health
 from shards import Shards
 from state.ledger import total
@@ -80,9 +80,9 @@ def add_status(tree: app_commands.CommandTree, status: Status) -> None:
     @app_commands.default_permissions(manage_guild=True)
     async def show(interaction: discord.Interaction) -> None:
         if interaction.guild_id is None or not interaction.permissions.manage_guild:
-            await tell(interaction, NOT_THEIRS)
+            await whisper(interaction, NOT_THEIRS)
         else:
-            await tell(interaction, status.in_words(interaction.guild_id, interaction))
+            await whisper(interaction, status.in_words(interaction.guild_id, interaction))
 
 
 def _turns(today: Tally) -> str:

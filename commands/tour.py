@@ -5,8 +5,9 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import channel_of, tell
+from commands.answers import channel_of
 from commands.offer_commands import Offers, times
+from discord_io.interactions import whisper
 from offers.proactive_offers import OffersStatus
 
 
@@ -17,7 +18,7 @@ def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: 
         channel_id, me = channel_of(interaction), interaction.client.user
         offers.toured(interaction.channel_id or 0, interaction.guild_id or 0)
         name = me.name if me else "Parley"
-        await tell(interaction, tour_card(name, offers.status(channel_id), retention_days=retention_days))
+        await whisper(interaction, tour_card(name, offers.status(channel_id), retention_days=retention_days))
 
 
 def tour_card(bot_name: str, status: OffersStatus, *, retention_days: int) -> str:

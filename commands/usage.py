@@ -12,7 +12,8 @@ import discord
 from discord import app_commands
 from discord.utils import format_dt
 
-from commands.answers import Outcome, carry_out, channel_of, tell
+from commands.answers import Outcome, carry_out, channel_of
+from discord_io.interactions import whisper
 from setting_values import Period, Scope, dollars
 from state.ledger import Figures, K, by, count, total
 from state.limits import Limits, Reached
@@ -84,9 +85,9 @@ def add_usage(tree: app_commands.CommandTree, usage: Usage) -> None:
         if of == "me":
             await carry_out(interaction, usage.mine(interaction.user.id), failed="usage_not_shown")
         elif interaction.guild_id is None:
-            await tell(interaction, NO_SERVER)
+            await whisper(interaction, NO_SERVER)
         elif not interaction.permissions.manage_guild:
-            await tell(interaction, NOT_THEIRS)
+            await whisper(interaction, NOT_THEIRS)
         else:
             here, channel = interaction.channel_id or 0, channel_of(interaction)
             work = usage.server(interaction.guild_id, channel, here if here != channel else 0)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import discord
 from discord import app_commands
 
-from commands.answers import plain, tell
+from commands.answers import plain
 from commands.privacy_commands import Privacy
 from decider import LoggedDecision, Reason, RecentDecisions
+from discord_io.interactions import whisper
 from discord_io.split import MAX_LENGTH, clipped
 from discord_io.who_may_read import has_rules, may_read
 from understanding.links import DISCORD, message_link
@@ -63,7 +64,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
         if any(entry.author_id != interaction.user.id for entry in latest):
             lines.append(WHOSE_YOU)
-        await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
+        await whisper(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
     @app_commands.allowed_contexts(guilds=True, dms=True)
@@ -71,7 +72,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         entry = decisions.find(message.id) or decisions.find(_answered(message, interaction.client) or 0)
         words = in_words(interaction, entry) if entry else NOTHING_KNOWN
         whose = f"\n{WHOSE_YOU}" if entry and entry.author_id != interaction.user.id else ""
-        await tell(interaction, words[:1].upper() + words[1:] + whose)
+        await whisper(interaction, words[:1].upper() + words[1:] + whose)
 
 
 def _answered(message: discord.Message, client: discord.Client) -> int | None:

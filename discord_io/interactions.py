@@ -61,31 +61,47 @@ def _parts(data: Mapping[str, Any], prefix: str) -> tuple[str, str]:
 
 
 async def whisper(interaction: discord.Interaction[Any], text: str) -> bool:
-    """Answers a click with a message that only its user sees, of up to 2,000 characters, as in settle.
+    """Answers with a message that only the user sees, of up to 2,000 characters, without previews of addresses in it.
 
-    Returns, like all answers here, whether Discord accepted it: one for each click, within 3 s. Raises nothing.
+    Returns, like all answers here, whether Discord accepted it: one for each interaction, within 3 s. Raises nothing.
     """
     nobody = discord.AllowedMentions.none()
-    return await took(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
+    sent = interaction.response.send_message(text, ephemeral=True, suppress_embeds=True, allowed_mentions=nobody)
+    return await respond(interaction, sent)
 
 
 async def settle(interaction: discord.Interaction[Any], text: str) -> bool:
     """Answers a click by replacing the card's message by its final text, without the card."""
     changed = interaction.response.edit_message(content=text, view=None, allowed_mentions=PINGS)
-    return await took(interaction, changed)
+    return await respond(interaction, changed)
 
 
 async def show_form(interaction: discord.Interaction[Any], prompt_id: str, title: str, question: str) -> bool:
     """Answers a click by opening a form for a written answer. Not possible for the submission of a form."""
-    return await took(interaction, interaction.response.send_modal(form_of(prompt_id, title, question)))
+    return await respond(interaction, interaction.response.send_modal(form_of(prompt_id, title, question)))
 
 
-async def took(interaction: discord.Interaction[Any], answer: Awaitable[object]) -> bool:
-    """Sends an answer to a click. Returns whether Discord accepted it in time; raises nothing."""
+async def respond(
+    interaction: discord.Interaction[Any], answer: Awaitable[object], *, seconds: float | None = ANSWER_SECONDS
+) -> bool:
+    """Sends an answer. Returns whether Discord accepted it in time; a refusal is only logged.
+
+    seconds: the most that it may take; None: it follows an answer, and may take longer.
+    """
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             await answer
     except UNANSWERABLE as error:
-        log.warning("click_unanswered", interaction=interaction.id, error=str(error) or type(error).__name__)
+        log.warning("interaction_failed", **ids_of(interaction), detail=str(error) or type(error).__name__)
         return False
     return True
+
+
+def ids_of(interaction: discord.Interaction[Any]) -> dict[str, int | str | None]:
+    """Where, by whom and by which command an interaction was made, for the log."""
+    return {
+        "guild": interaction.guild_id,
+        "channel": interaction.channel_id,
+        "user": interaction.user.id,
+        "command": interaction.command.qualified_name if interaction.command else "",
+    }

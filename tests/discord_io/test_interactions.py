@@ -181,7 +181,7 @@ async def test_an_answer_that_discord_does_not_take_is_only_logged(table: Table,
     table.pg.faults.add("POST", CALLBACKS, times=9, **fault)
     with capture_logs() as logged:
         assert not await settle(await table.heard(), "Shibuya")
-    assert [entry["event"] for entry in logged] == ["click_unanswered"]
+    assert [entry["event"] for entry in logged] == ["interaction_failed"]
     assert len(table.labels) == 3
 
 
@@ -196,7 +196,7 @@ async def test_an_answer_is_given_up_once_discord_would_not_take_it_any_more(
     with capture_logs() as logged:
         assert not await settle(await table.heard(), "Shibuya")
     never.set()
-    assert logged[0]["error"] == "TimeoutError"
+    assert logged[0]["detail"] == "TimeoutError"
 
 
 def told(kind: discord.InteractionType, data: Any) -> discord.Interaction[Any]:

@@ -109,7 +109,7 @@ async def test_a_question_of_the_bots_is_answered_there(scene: Scene, is_click: 
     else:
         write(scene, "Ada", "tea")
     await scene.until(lambda: "Coming." in own(scene, "Ada"))
-    assert not scene.journal.find("click_unanswered")
+    assert not scene.journal.find("interaction_failed")
 
 
 async def test_stop_ends_an_answer_there(scene: Scene) -> None:
