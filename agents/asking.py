@@ -233,7 +233,7 @@ class Suspended(BaseModel):
         return results
 
 
-def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
+def find_suspended(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
     """The suspended run that asked this, and its position in the history; None: it was trimmed or dropped."""
     for position, message in enumerate(history):
         if _asked(message) == ask_id:

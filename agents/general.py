@@ -26,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from agents.asking import ASKING, SOURCE, Suspended, find, words_in
+from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
 from agents.bounded_client import noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
@@ -35,16 +35,16 @@ from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
 from agents.rules import rules_of
-from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, at_most, size_of, sound
+from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized, size_of
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
+    as_sent,
     as_text,
     flat,
-    followed,
-    kept,
-    sent,
+    next_history,
     turn_content,
+    with_request,
     without_pictures,
     without_thoughts,
 )
@@ -133,7 +133,7 @@ class GeneralAgent:
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         seen = request.seen
-        waited = find(seen.history, request.reply.ask_id) if request.reply else None
+        waited = find_suspended(seen.history, request.reply.ask_id) if request.reply else None
         if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
             waited = None  # not all who ask now may see the tool results of that run
         if _is_without_tools(request.place):
@@ -142,7 +142,7 @@ class GeneralAgent:
             by = self._models.named(request.model)
             memory = None if request.is_apart else self._memory(by)
             known = memory.known(seen.history) if memory else None
-            before = [] if known else sent(seen.history)
+            before = [] if known else as_sent(seen.history)
             if by.name in self._toolless:
                 before = [message for message in before if not is_tool_use(message)]
             messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
@@ -165,7 +165,7 @@ class GeneralAgent:
         return await self._respond(request, await self._resume(seen, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        history = kept(request, ModelResponse(parts=[TextPart(text)]))
+        history = next_history(request, ModelResponse(parts=[TextPart(text)]))
         return Answer(text, history, self._used.get(request, 0))
 
     async def _respond(self, request: AgentRequest, run: Run) -> Outcome:
@@ -175,7 +175,7 @@ class GeneralAgent:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that has begun goes on without it, as its messages have ids of what the provider forgot.
                 run.settings = SETTINGS if run.made else await self._settings(request, run.by, None)
-                run.send_all(sent(request.history))
+                run.send_all(as_sent(request.history))
                 outcome = await self._attempt(request, run)
             # Rather an answer without what the model does not accept than none.
             while isinstance(outcome, Failure) and (
@@ -197,7 +197,7 @@ class GeneralAgent:
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
         is_billed = True  # unless it was refused, or reached nobody
         try:
-            with noting_lost(run.lose):
+            with noting_lost(run.note_lost):
                 return await self._run(request, run)
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {run.by.model.model_name} did not finish its answer in time."
@@ -230,9 +230,9 @@ class GeneralAgent:
                 if over := await self._reserve(request, run):
                     return over
                 go_on()
-                if run.results is None and not await self._say(request, run, go_on):
+                if run.results is None and not await self._stream_response(request, run, go_on):
                     return self._answer(request, run)
-                if asking := await self._act(request, run):
+                if asking := await self._run_tools(request, run):
                     return asking
         raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
 
@@ -240,8 +240,8 @@ class GeneralAgent:
         """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
-        remembered = sent(request.history) if run.goes_on else ()
-        run.sent = at_most((*remembered, *run.messages), told)
+        remembered = as_sent(request.history) if run.goes_on else ()
+        run.sent = most_tokens((*remembered, *run.messages), told)
         if request.allowance is None:
             return None
         output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
@@ -264,7 +264,7 @@ class GeneralAgent:
                 detail = f"The budget was spent after {run.tokens} tokens of this answer's."
         return Failure(kind, detail, run.text, run.tokens)
 
-    async def _act(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
+    async def _run_tools(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
         """Runs the called tools. Returns the question if one of them has to wait for somebody.
 
         If the model declines, none of them runs.
@@ -279,7 +279,7 @@ class GeneralAgent:
         if names:
             request.tell_stage(STAGES.get(names[0], f"using {names[0]}"))
         request.used(names)
-        deferred = await self._use_tools(run)
+        deferred = await self._execute_calls(run)
         if deferred is None:
             request.looked_up([*run.words_of, *words_in(run.made)])
             return None
@@ -291,7 +291,7 @@ class GeneralAgent:
         run.results = suspended.deferred_results()
         return None
 
-    async def _say(self, request: AgentRequest, run: Run, go_on: Callable[[], None]) -> bool:
+    async def _stream_response(self, request: AgentRequest, run: Run, go_on: Callable[[], None]) -> bool:
         """Streams one response of the model. Returns whether it calls tools.
 
         Calls the model itself, which saves the 2 ms of a pydantic-ai agent if no tool is called.
@@ -322,7 +322,7 @@ class GeneralAgent:
             spent = run.spent(spent_by(run.names, stream.usage, stream.get()))
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             request.count(run.tokens, spent)
-            response = sound(stream.get())
+            response = sanitized(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
                 run.said += counted(stream.usage.output_tokens) - counted(
                     stream.usage.details.get("reasoning_tokens", 0)
@@ -344,14 +344,14 @@ class GeneralAgent:
         elif run.thoughts.had_none:  # so an earlier closing tag was only text
             self._unopened.discard(run.by.name)
 
-    async def _use_tools(self, run: Run) -> DeferredToolRequests | None:
+    async def _execute_calls(self, run: Run) -> DeferredToolRequests | None:
         """Lets pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
         async with self._toolbox.iter(
             run.prompt, message_history=run.messages, deferred_tool_results=run.results, deps=run.asked
         ) as steps:
             async for step in steps:
                 if Agent.is_model_request_node(step):
-                    run.messages = followed(steps.all_messages(), step.request)
+                    run.messages = with_request(steps.all_messages(), step.request)
                     run.prompt = run.results = None
                     return None
             # By now the results of the other calls follow the response.
@@ -371,7 +371,7 @@ class GeneralAgent:
         state = tool_use(run.made)
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
         usage = RequestUsage(output_tokens=max(0, run.said))
-        whole = kept(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
+        whole = next_history(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
         history = pruned(whole, self._keep_turns)
         told_more = request.is_apart or request.notes or request.shared
         # Only if the provider was sent in this run just what the history has of it.
@@ -389,7 +389,7 @@ class GeneralAgent:
         """An answer that ends with a question; the history keeps the state of the suspended run."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
-        history = kept(request, suspended.response(run.text))
+        history = next_history(request, suspended.response(run.text))
         rules, files = self._rules(request.place.untitled), tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
         return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
@@ -399,7 +399,7 @@ class GeneralAgent:
     ) -> Run:
         """Resumes a run after its own prompt; what was said since is sent with the tool results."""
         asked = suspended.asked(request.asked)
-        before = sent(request.history[:position])
+        before = as_sent(request.history[:position])
         by = self._models.named(suspended.model)
         # The signed thoughts of another model are of no use to this one.
         said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]

@@ -149,7 +149,7 @@ class Run:
     def _and_lost(self, spent: Spent) -> Spent:
         return spent.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
 
-    def lose(self) -> None:
+    def note_lost(self) -> None:
         self.lost += 1
 
     def begin_request(self, *, may_think_first: bool) -> None:
@@ -199,13 +199,13 @@ class Run:
             return
         self.held += delta
         if self.held and (text is None or not may_become_silent(self.held)):
-            self.open()
+            self.release_held()
 
     def end_paragraph(self) -> None:
         """Ends the paragraph: no more text of it will come."""
         self._say(None)
 
-    def open(self) -> None:
+    def release_held(self) -> None:
         """Adds the text that was held back, or treats it as the token for silence."""
         held, self.held = self.held, ""
         token = SILENT.match(held)
@@ -249,7 +249,7 @@ def size_of(tool: ToolDefinition) -> int:
     return len(f"{tool.name}{tool.description}{tool.parameters_json_schema}".encode())
 
 
-def at_most(messages: Sequence[ModelMessage], told: int) -> int:
+def most_tokens(messages: Sequence[ModelMessage], told: int) -> int:
     """The most tokens that these messages can be, with `told` bytes of instructions and tools."""
     images = 0
     for part in (part for message in messages for part in message.parts):
@@ -262,7 +262,7 @@ def at_most(messages: Sequence[ModelMessage], told: int) -> int:
     return told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
 
 
-def sound(response: ModelResponse) -> ModelResponse:
+def sanitized(response: ModelResponse) -> ModelResponse:
     """The response without lone surrogates and bare thoughts, and with valid, unique ids of tool calls."""
     ids = Counter(call.tool_call_id for call in response.tool_calls)
     parts: list[ModelResponsePart] = []

@@ -102,7 +102,7 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     )
 
 
-def given_back(answer: ModelMessage) -> list[ModelMessage]:
+def tool_messages_of(answer: ModelMessage) -> list[ModelMessage]:
     """The messages with tool calls and results before this answer; none if it has no readable state."""
     messages: list[ModelMessage] = []
     for now in _rounds(answer):

@@ -28,7 +28,7 @@ from agents.asking import settled
 from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
 from agents.place_words import people_in
-from agents.tool_use import given_back
+from agents.tool_use import tool_messages_of
 from conversation import MessageRecord
 from files.reading import Picture, Reading
 from llm_history import Tag, indented, told, told_of_file
@@ -135,7 +135,7 @@ def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | 
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
 
 
-def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
+def next_history(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
     """The history for the next turn."""
     # The ids of sent messages are kept, even if their text is deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
@@ -145,9 +145,9 @@ def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
     return [*before, prompt, response]
 
 
-def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+def as_sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The history as it is sent: turn by turn, so that its beginning stays equal to what a provider has cached."""
-    return [part for message in history for part in (*given_back(message), flattened(without_pictures(message)))]
+    return [part for message in history for part in (*tool_messages_of(message), flattened(without_pictures(message)))]
 
 
 def as_text(message: ModelMessage, bot_name: str) -> str:
@@ -171,7 +171,7 @@ def flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:
     return replace(message, parts=parts)
 
 
-def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[ModelMessage]:
+def with_request(messages: Sequence[ModelMessage], request: ModelRequest) -> list[ModelMessage]:
     """The messages with one more request, which is joined with a request before it, such as other tools' results."""
     *before, last = messages
     if isinstance(last, ModelRequest):

@@ -11,7 +11,7 @@ import structlog
 
 from config import Settings
 from doctor.checks_around import check_password
-from doctor.checks_discord import Lack, Room, content_intent, lacking, lacks_of, timed_out
+from doctor.checks_discord import Channel, Lack, content_intent, lacking, lacks_of, timed_out
 from doctor.checks_models import check_budgets
 from doctor.checks_storage import check_disk, check_modes, check_volume
 from doctor.findings import Finding, State, bounded
@@ -60,15 +60,15 @@ async def _lacks(client: discord.Client, settings: Settings) -> list[Lack]:
     for guild in client.guilds:
         if _is_timed_out(guild):
             continue
-        rooms = []
+        places = []
         for number, channel in enumerate(guild.channels, 1):
             listed = {channel.id, channel.category_id} & settings.channels
             if isinstance(channel, SPOKEN_IN) and (listed or not settings.channels):
                 ours, others = channel.permissions_for(guild.me), channel.permissions_for(guild.default_role)
                 is_forum = isinstance(channel, discord.ForumChannel)
                 name = f"#{channel.name} ({guild.name})"
-                rooms.append(Room(channel.id, name, ours, others, is_forum, bool(listed)))
+                places.append(Channel(channel.id, name, ours, others, is_forum, bool(listed)))
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        found += lacks_of(rooms, settings.threads)
+        found += lacks_of(places, settings.threads)
     return found

@@ -222,7 +222,7 @@ def timed_out(guilds: Sequence[str]) -> list[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Channel:
     """A channel in which the bot could speak. ours, others: permissions there of the bot, and of members without a
     role; is_listed: whether CHANNELS names it."""
 
@@ -249,19 +249,19 @@ class Lack:
         return self.permission in ESSENTIAL and not self.matters
 
 
-def lacks_of(rooms: Sequence[Room], threads: str) -> list[Lack]:
+def lacks_of(places: Sequence[Channel], threads: str) -> list[Lack]:
     """The permissions that the bot lacks in a server's channels. threads: the setting.
 
     Private channels without the bot are taken as intended, as long as there is any channel in which it can speak.
     """
-    lacked = [(room, missing(room.ours, is_forum=room.is_forum, threads=threads)) for room in rooms]
+    lacked = [(place, missing(place.ours, is_forum=place.is_forum, threads=threads)) for place in places]
     is_mute = all(set(ESSENTIAL) & set(names) for _, names in lacked)
     found = []
-    for room, names in lacked:
-        matters = room.is_listed or is_mute
+    for place, names in lacked:
+        matters = place.is_listed or is_mute
         if "view_channel" in names:  # without it the other permissions do not matter
-            names = ["view_channel"] if matters or room.others.view_channel else []  # noqa: PLW2901
-        found += [Lack(name, room.id, room.name, matters or getattr(room.others, name)) for name in names]
+            names = ["view_channel"] if matters or place.others.view_channel else []  # noqa: PLW2901
+        found += [Lack(name, place.id, place.name, matters or getattr(place.others, name)) for name in names]
     return found
 
 
@@ -300,15 +300,15 @@ async def _lacks(
         return Looked(str(guild["name"]), [], is_timed_out=True)
     granted = {int(role["id"]): int(role["permissions"]) for role in roles}
     everyone, own = int(guild["id"]), {int(one) for one in member["roles"]}
-    rooms = []
+    places = []
     for channel in channels:
         is_listed = bool({int(channel["id"]), int(channel.get("parent_id") or 0)} & set(listed))
         if channel["type"] in SPOKEN_IN and (is_listed or not listed):
             ours = allowed_in(channel, everyone, granted, own, me)
             others = allowed_in(channel, everyone, granted, set(), 0)
             name, is_forum = f"#{channel['name']} ({guild['name']})", channel["type"] in FORUMS
-            rooms.append(Room(int(channel["id"]), name, ours, others, is_forum, is_listed))
-    return Looked(str(guild["name"]), lacks_of(rooms, threads))
+            places.append(Channel(int(channel["id"]), name, ours, others, is_forum, is_listed))
+    return Looked(str(guild["name"]), lacks_of(places, threads))
 
 
 def allowed_in(

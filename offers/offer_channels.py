@@ -198,17 +198,17 @@ class OfferChannel:
         kept = [n for n in self.notes if not note.about or (n.miniapp_id, n.about) != (note.miniapp_id, note.about)]
         self.notes = [*kept, note][-MAX_NOTES:]
 
-    def made_one(self, offer: Offer, now: datetime) -> None:
+    def add_offer(self, offer: Offer, now: datetime) -> None:
         self.offer = offer
         self.made = [*self.made, now]
-        self.not_again(offer.subject_id)
+        self.exclude(offer.subject_id)
         if subject := offer.opportunity.subject:  # the same person's earlier wordings of the question are not offered
             for message in self.messages:
                 if message.author_id == subject.author_id and message.message_id < subject.message_id:
-                    self.not_again(message.message_id)
+                    self.exclude(message.message_id)
         self.notes = [note for note in self.notes if note != offer.opportunity.note]
 
-    def not_again(self, message_id: int) -> None:
+    def exclude(self, message_id: int) -> None:
         """Notes that no further offer is made about this message."""
         self.offered = [*self.offered, message_id][-MAX_OFFERED:]
 

@@ -99,7 +99,7 @@ class OpenOffers:
         now = self._channels.clock()
         text, parent_id = opportunity.line.replace(LINK, link), channel.parent_id
         offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, text, parent_id=parent_id)
-        channel.made_one(offer, now)
+        channel.add_offer(offer, now)
         self._channels.changed(channel)
         await self._channels.settled()  # so that it is not made twice if the process is killed now
         await self._post(channel, offer)

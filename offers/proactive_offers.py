@@ -153,7 +153,7 @@ class ProactiveOffers:
 
     def answered(self, channel_id: int, guild_id: int, message: MessageRecord) -> None:
         """Notes that the bot answers a message there."""
-        channel = self._talk(channel_id, guild_id)
+        channel = self._note_interaction(channel_id, guild_id)
         channel.recent.mark_answered(message.message_id)
         if channel.offer and channel.offer.user_id == message.author_id:
             self._offers.end(channel, Ending.OVERTAKEN)
@@ -162,15 +162,15 @@ class ProactiveOffers:
 
     def clicked(self, channel_id: int, guild_id: int) -> None:
         """Notes that somebody clicked an answer on one of the bot's cards."""
-        self._channels.changed(self._talk(channel_id, guild_id))
+        self._channels.changed(self._note_interaction(channel_id, guild_id))
 
     def toured(self, channel_id: int, guild_id: int) -> None:
         """Notes that somebody is shown the tour, which ends after the session timeout without an interaction."""
-        channel = self._talk(channel_id, guild_id)
+        channel = self._note_interaction(channel_id, guild_id)
         channel.machine.set_visual_guidance(True)
         self._channels.changed(channel)
 
-    def _talk(self, channel_id: int, guild_id: int) -> OfferChannel:
+    def _note_interaction(self, channel_id: int, guild_id: int) -> OfferChannel:
         """Notes an interaction with the bot. The machine allows those at any time, also during a cooldown."""
         channel = self._channels.open(channel_id, guild_id)
         self._offers.tick(channel)
@@ -383,7 +383,7 @@ class ProactiveOffers:
             return
         if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):  # they may have been excluded since
             if subject:
-                channel.not_again(subject.message_id)
+                channel.exclude(subject.message_id)
             self._put_off(channel, opportunity, "not_answered")
             return
         parent_id = channel.parent_id
@@ -391,7 +391,7 @@ class ProactiveOffers:
         PAYER.set(Payer(channel.guild_id, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
         if judge and subject and not await judge(subject, channel.messages):
-            channel.not_again(subject.message_id)
+            channel.exclude(subject.message_id)
             channel.look_at(self._channels.clock())  # there may be another opportunity after this one
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")
             return

@@ -15,9 +15,9 @@ from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, 
 from discord_io.inbox import Inbox
 from discord_io.replay import Payload, Replays
 from discord_io.streamed_reply import DELIVERY_SECONDS
-from persistence.begun import current, gone_on_with, is_in_discord_alone
 from persistence.changes import Changes
-from persistence.resting import Resting
+from persistence.expired_conversations import ExpiredConversations
+from persistence.resumed_turns import current_question, needs_discord, turn_to_continue
 from persistence.snapshots import Snapshots
 from shards import DIRECT
 from state.message import Appended
@@ -87,7 +87,7 @@ class CatchUp:
         self._clock = clock
         self._replays = replays
         self._replayed: dict[int, list[Payload]] = {}  # replayed messages of channels for which they are complete
-        self.resting = Resting(conversations, snapshots)
+        self.expired = ExpiredConversations(conversations, snapshots)
         self._began: dict[int, int] = {}  # the first message of each restored conversation
         self._left: set[int] = set()  # channels with pending questions of an earlier process
         self._slots = slots
@@ -133,11 +133,11 @@ class CatchUp:
             messages = [*(m for m in said if m.message_id <= last), *messages]
         if self._conversations.restore(channel_id, stored, messages) is None:
             # It has expired by now, but missed messages may belong to it.
-            self.resting[channel_id] = (stored, messages)
+            self.expired[channel_id] = (stored, messages)
 
     def changed(self, channel_id: int) -> None:
         """Drops a channel's expired conversation, as something in it was deleted or edited."""
-        if self.resting.pop(channel_id, None):
+        if self.expired.pop(channel_id, None):
             self._snapshots.purge(channel_id)
 
     def edited(self, message_id: int) -> None:
@@ -176,9 +176,9 @@ class CatchUp:
                 await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
                 self._is_due |= self._gate.is_left(self._shard_id)
                 if not self._is_due:
-                    for channel_id in self.resting:
+                    for channel_id in self.expired:
                         self._snapshots.purge(channel_id)
-                    self.resting.clear()
+                    self.expired.clear()
                     self._began.clear()
                     # Messages since then were received, but may not be handled yet.
                     self.alive_at, self.began_at = began_at, None
@@ -267,10 +267,10 @@ class CatchUp:
     def _rank(self, news: News, left: Collection[int]) -> tuple[bool, bool, bool, int]:
         """Sorts channels with pending questions or a conversation first, and those where the bot spoke last later."""
         conversation = self._conversations.get(news.channel_id)
-        resting = self.resting.get(news.channel_id)
-        said = conversation.messages if conversation else resting[1] if resting else []
+        expired = self.expired.get(news.channel_id)
+        said = conversation.messages if conversation else expired[1] if expired else []
         is_ours = any(record.is_bot and record.message_id == news.newest for record in said)
-        is_going_on = conversation is not None or resting is not None
+        is_going_on = conversation is not None or expired is not None
         return news.channel_id not in left, is_ours, not is_going_on, -news.newest
 
     async def _work_off_all(self, left: Collection[int], news: Sequence[News], after: int) -> list[News]:
@@ -330,14 +330,14 @@ class CatchUp:
         left = self._pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
         is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
         found = [
-            None if is_taken_back and question in left.begun else current(self._backlog, question, messages)
+            None if is_taken_back and question in left.begun else current_question(self._backlog, question, messages)
             for question in left.questions
         ]
         kept = replace(left, questions=tuple(question for question in found if question))
         gone = {q.message.message_id for q, there in zip(left.questions, found, strict=True) if not there}
         if gone:
             kept = replace(kept, turn=kept.turn and kept.turn.without_history)
-        turn = gone_on_with(self._backlog, left, kept, messages, self._clock())
+        turn = turn_to_continue(self._backlog, left, kept, messages, self._clock())
         if gone:
             self._changes.deleted(channel_id, gone)
         self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
@@ -368,7 +368,7 @@ class CatchUp:
             async with self._slots:
                 messages = await self._backlog.all_since(asked[0].guild_id, channel_id, after)
             is_over = self._gate.is_left(self._shard_id) or self._sessions != session
-            is_needed = any(map(is_in_discord_alone, self._pending.of(channel_id).questions))
+            is_needed = any(map(needs_discord, self._pending.of(channel_id).questions))
             if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):
                 return messages
             wait = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
@@ -379,7 +379,7 @@ class CatchUp:
 
     def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
         """Makes sure that the questions are in an active conversation, edited ones with their new text."""
-        self.resting.revive(channel_id, min(q.message.timestamp for q in kept.questions))
+        self.expired.revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
         words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
@@ -424,13 +424,13 @@ class CatchUp:
                 break  # the next process handles the rest
             message = await self._backlog.reread(read) if read.id in self._edited else read
             if message.id not in answered | recalled:
-                self.resting.revive(channel_id, message.created_at)
+                self.expired.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
                 await self._inbox.take(message)
             elif not self._inbox.is_over(message.id) and (found := await self._backlog.exchange(there, message, known)):
                 recalled |= {part.message_id for part in found.answer}
                 answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
-                self.resting.recall(channel_id, replace(found, answer=answer))
+                self.expired.recall(channel_id, replace(found, answer=answer))
         return True
 
     async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:

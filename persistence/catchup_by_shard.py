@@ -60,13 +60,13 @@ class CatchUpByShard(Holder):
         return False
 
     def forget(self, what: Forget) -> None:
-        # Which of the resting conversations have somebody's words, or a channel's, is known only once they are resumed.
+        # Which of the expired conversations have somebody's words, or a channel's, is known only once they are resumed.
         self._changed(what.channel_ids if what.author_id is None else None)
 
     def _changed(self, channel_ids: Collection[int] | None) -> None:
         """As CatchUp.changed, in these channels; None: in all."""
         for one in self._by_shard.values():
-            for channel_id in [*one.resting] if channel_ids is None else channel_ids:
+            for channel_id in [*one.expired] if channel_ids is None else channel_ids:
                 one.changed(channel_id)
 
     def snapshot(self, shard_id: int) -> Encode | None:

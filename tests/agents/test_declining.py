@@ -11,7 +11,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from agents.declining import REFUSED
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
-from agents.turn_input import MAY_DECLINE, sent
+from agents.turn_input import MAY_DECLINE, as_sent
 from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
@@ -104,7 +104,7 @@ async def test_the_prompt_of_an_answered_turn_stays_as_it_was_sent() -> None:
     talker = Talker(["Yes."])
     outcome, _ = await respond(talker)
     assert isinstance(outcome, Answer)
-    assert [m.parts[0].content for m in sent(outcome.history)[:1]] == [  # type: ignore[union-attr]
+    assert [m.parts[0].content for m in as_sent(outcome.history)[:1]] == [  # type: ignore[union-attr]
         talker.sent[0][0].parts[0].content  # type: ignore[union-attr]
     ]
 

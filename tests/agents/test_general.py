@@ -395,7 +395,7 @@ async def test_each_request_to_a_model_that_breaks_off_is_paid_also_where_anothe
     stub: StubModel, two_models: Model, monkeypatch: pytest.MonkeyPatch, second: Reply, tokens: int
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
-    monkeypatch.setattr("agents.general.at_most", lambda *_: 1_000)
+    monkeypatch.setattr("agents.general.most_tokens", lambda *_: 1_000)
     stub.default = lambda body: Reply("x", cut_after=BEFORE) if body["model"] == "first" else second
     outcome, _ = await respond(two_models, request(said(ANNA)))
     assert outcome.tokens == tokens

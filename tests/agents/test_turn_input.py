@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ImageUrl, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.gateway import AgentRequest
-from agents.turn_input import flat, kept, turn_content
+from agents.turn_input import flat, next_history, turn_content
 from files.reading import Picture
 from place import Place, PlaceKind
 from tests.support.clock import NOON
@@ -31,7 +31,7 @@ def test_what_people_mentioned_last_is_a_note_before_the_others() -> None:
 
 
 def test_the_history_keeps_none_of_it() -> None:
-    history = kept(replace(TURN, shared=SHARED, notes=["a note"]), ModelResponse(parts=[TextPart("here")]))
+    history = next_history(replace(TURN, shared=SHARED, notes=["a note"]), ModelResponse(parts=[TextPart("here")]))
     assert isinstance(history[0], ModelRequest)
     (prompt,) = history[0].parts
     assert isinstance(prompt, UserPromptPart)

@@ -46,7 +46,7 @@ class At:
 
     def make(self, offer: Offer | None = None) -> Offer:
         offer = offer or Offer("o1", opportunity(said(ANNA)), self.clock(), GUILD, "Shall I?")
-        self.channel.made_one(offer, self.clock())
+        self.channel.add_offer(offer, self.clock())
         return offer
 
     def cool(self) -> None:
@@ -243,7 +243,7 @@ def test_what_was_answered_or_offered_about_is_not_unanswered(at: At) -> None:
         at.channel.recent.heard(message, at.clock())
     assert at.channel.unanswered == messages[::-1], "newest first"
     at.make(Offer("o1", opportunity(messages[0]), EVENING, GUILD, "Shall I?"))
-    at.channel.not_again(messages[2].message_id)
+    at.channel.exclude(messages[2].message_id)
     at.channel.recent.mark_answered(messages[1].message_id)
     assert at.channel.unanswered == [messages[3]]
 

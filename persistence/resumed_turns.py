@@ -12,7 +12,7 @@ from turns.pending_turns import TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
 
 
-def current(backlog: Backlog, question: Question, messages: Sequence[Message] | None) -> Question | None:
+def current_question(backlog: Backlog, question: Question, messages: Sequence[Message] | None) -> Question | None:
     """The question as it is in the channel now; None: it was deleted, or its text is unknown."""
     asked, question = question.message, replace(question, place=backlog.renewed(question.place))
     if messages is None or question.card_id:
@@ -23,7 +23,7 @@ def current(backlog: Backlog, question: Question, messages: Sequence[Message] | 
     return None if was_read else question
 
 
-def gone_on_with(
+def turn_to_continue(
     backlog: Backlog, left: Unfinished, kept: Unfinished, messages: Sequence[Message] | None, now: datetime
 ) -> Turn | None:
     """The unfinished turn, to be continued; if all its questions were deleted, a turn that deletes its answer."""
@@ -42,6 +42,6 @@ def gone_on_with(
     return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
 
 
-def is_in_discord_alone(question: Question) -> bool:
+def needs_discord(question: Question) -> bool:
     """Whether only Discord has the text of a question. Of a click, Discord has none either."""
     return question.is_private and not question.card_id

@@ -16,7 +16,7 @@ from state.message import Appended
 log = structlog.get_logger()
 
 
-class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
+class ExpiredConversations(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
     """The stored conversations that have expired by now, with their messages, by channel."""
 
     def __init__(self, conversations: ConversationManager, snapshots: Snapshots) -> None:
@@ -47,13 +47,13 @@ class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
                 self._conversations.record_message(channel_id, record, by_model=False)
             said = [conversation.find(record.message_id) or record for record in said]
         else:
-            self._rest(channel_id, said, exchange.people)
+            self._add(channel_id, said, exchange.people)
         current = self._conversations.get(channel_id) or self[channel_id][0]
         is_moved = current.came_from is not None
         for record in said:
             self._snapshots.append(Appended(channel_id, place.guild_id, record, 0, place.parent_id, is_moved))
 
-    def _rest(self, channel_id: int, said: Sequence[MessageRecord], people: frozenset[int]) -> None:
+    def _add(self, channel_id: int, said: Sequence[MessageRecord], people: frozenset[int]) -> None:
         """Adds messages to the conversation of that time, and resumes it if it is still active now."""
         at = said[0].timestamp
         stored, before = self.get(channel_id) or (None, [])
