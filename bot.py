@@ -15,7 +15,7 @@ import structlog
 import yarl
 
 from command_line import command_line
-from commands import answer_when_open
+from commands.items import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
 from discord_io.message_records import replied_to_id

@@ -14,21 +14,18 @@ from discord import app_commands
 from activity import Observer
 from agents.general import GeneralAgent
 from agents.models import DEMO
-from commands import (
-    Asking,
-    ClickEdge,
-    Clicks,
-    OfferClicks,
-    Status,
-    ThreadClicks,
-    Usage,
-    add_commands,
-    answer_clicks,
-    break_off,
-)
+from commands import add_commands
+from commands.answers import break_off
+from commands.ask import Asking
+from commands.clicks import ClickEdge, Clicks
+from commands.items import answer_clicks
+from commands.offer_clicks import OfferClicks
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
+from commands.status import Status
+from commands.thread_clicks import ThreadClicks
+from commands.usage import Usage
 from config import Settings
 from decider import FollowupTier, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions

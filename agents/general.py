@@ -107,7 +107,6 @@ class GeneralAgent:
         server_state: ServerState | None = None,
         asks: bool = True,
         stall_seconds: float = STALL_SECONDS,
-        total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._models = model if isinstance(model, Models) else Models({model.model_name: model})
         self._keep_turns = keep_turns
@@ -126,7 +125,6 @@ class GeneralAgent:
             output_type=[str, DeferredToolRequests],
         )
         self._stall = stall_seconds
-        self._total = total_seconds
         self._toolless: set[str] = set()  # the names of models that accept no tools
         self._unopened: set[str] = set()  # the names of models that close their thoughts with a tag, but open none
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
@@ -219,7 +217,7 @@ class GeneralAgent:
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time
-        end = run.ends_at = run.ends_at or clock() + self._total
+        end = run.ends_at = run.ends_at or clock() + TOTAL_SECONDS
         async with asyncio.timeout_at(min(end, clock() + self._stall)) as deadline:
 
             def go_on() -> None:

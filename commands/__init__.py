@@ -10,75 +10,19 @@ from collections.abc import Mapping
 import structlog
 from discord import app_commands
 
-from commands.answers import INCOMPLETE, break_off
-from commands.ask import NOT_TO_READ, NOTHING_TO_READ, Asking, add_ask
-from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
-from commands.items import answer_clicks, answer_when_open
+from commands.ask import Asking, add_ask
 from commands.model_command import add_model
-from commands.offer_clicks import OfferClicks
 from commands.offer_commands import Offers, add_offers
-from commands.privacy_commands import (
-    CHANNEL_FORGOTTEN,
-    EXPORTED,
-    FORGOTTEN,
-    IN_ALREADY,
-    MAY_LACK,
-    NOT_A_MANAGER,
-    NOTHING_KEPT,
-    OPTED_IN,
-    OPTED_OUT,
-    OUT_ALREADY,
-    TOO_LARGE,
-    UNDER_WAY,
-    Privacy,
-    add_practices,
-    add_privacy,
-)
+from commands.privacy_commands import Privacy, add_practices, add_privacy
 from commands.settings_clicks import SettingsClicks
 from commands.settings_commands import SettingsCommands
 from commands.status import Status, add_status
-from commands.thread_clicks import ThreadClicks
 from commands.tour import add_tour
 from commands.usage import Usage, add_usage
-from commands.why import NOTHING_KNOWN, add_why
+from commands.why import add_why
 from decider import RecentDecisions
 from discord_io.channel_history import FAILURES
 from understanding.links import DISCORD
-
-__all__ = [
-    "CHANNEL_FORGOTTEN",
-    "EXPORTED",
-    "FORGOTTEN",
-    "INCOMPLETE",
-    "IN_ALREADY",
-    "MAY_LACK",
-    "NOTHING_KEPT",
-    "NOTHING_KNOWN",
-    "NOTHING_TO_READ",
-    "NOT_A_MANAGER",
-    "NOT_TO_READ",
-    "NOT_YOURS",
-    "OPTED_IN",
-    "OPTED_OUT",
-    "OUT_ALREADY",
-    "TOO_LARGE",
-    "TOO_LATE",
-    "UNDER_WAY",
-    "Asking",
-    "ClickEdge",
-    "Clicks",
-    "OfferClicks",
-    "Offers",
-    "Privacy",
-    "Status",
-    "ThreadClicks",
-    "Usage",
-    "add_commands",
-    "answer_clicks",
-    "answer_when_open",
-    "break_off",
-    "sync",
-]
 
 log = structlog.get_logger()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
@@ -45,11 +44,10 @@ class DiscordRest:
     """GET requests of the bot. base: with the API's version; site: address of Discord's client; skew: seconds that
     this machine's clock is ahead of Discord's, known after the first response of any kind."""
 
-    def __init__(self, token: str, base: str | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, token: str, base: str | None = None) -> None:
         self._base = base or DISCORD
         self.site = self._base.partition("/api/")[0]
         self._headers = {"Authorization": f"Bot {token}", "User-Agent": USER_AGENT}
-        self._clock = clock
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
         self.skew: float | None = None
 
@@ -85,7 +83,7 @@ class DiscordRest:
 
     def _compare(self, date: str) -> None:
         with suppress(ValueError):
-            self.skew = self._clock() - parsedate_to_datetime(date).timestamp()
+            self.skew = time.time() - parsedate_to_datetime(date).timestamp()
 
 
 async def _body(response: aiohttp.ClientResponse) -> Any:

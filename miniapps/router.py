@@ -51,11 +51,9 @@ class MiniAppRouter:
         self,
         apps: Iterable[MiniApp],
         *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
         on_change: Callable[[ChatGuid], None] = lambda _chat_guid: None,
     ) -> None:
         self._apps: dict[str, MiniApp] = {}
-        self._timeout = timeout_seconds
         self._on_change = on_change
         self._abandoned: dict[asyncio.Task[Any], str] = {}
         for app in apps:
@@ -104,7 +102,7 @@ class MiniAppRouter:
         task = asyncio.create_task(_handled(app, context))
         task.add_done_callback(lambda _task: self._on_change(context.chat_guid))  # also after an abandoned turn
         try:
-            await asyncio.wait({task}, timeout=self._timeout)
+            await asyncio.wait({task}, timeout=TIMEOUT_SECONDS)
         finally:
             if not task.done():
                 self._abandoned[task] = app.id  # the event loop holds only weak references to tasks

@@ -24,7 +24,7 @@ from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
 from persistence.snapshots import Snapshots
-from persistence.stored_state import Encode, as_json
+from persistence.stored_state import Encode, Kept, as_json
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Appended, Source, requoted
@@ -95,7 +95,7 @@ class Forget:
         return [("channel", channel_id) for channel_id in self.channel_ids]
 
 
-class Holder:
+class Holder(Kept):
     """Keeps something of a channel or person; subclasses override the methods that concern them."""
 
     def revised(self, edit: Edit) -> bool:  # noqa: ARG002 - most keep nothing of it
@@ -107,16 +107,6 @@ class Holder:
 
     def expire(self, before: datetime) -> None:
         """Drops what was said before this time."""
-
-    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - most keep nothing over a restart
-        """What to store of a channel, guild or shard, or, with 0, of the process; None: nothing."""
-        return None
-
-    def restore(self, channel_id: int, stored: Any) -> None:
-        """Restores what snapshot() encoded. Raises ValueError for what cannot be read."""
-
-    def leave(self, channel_id: int) -> None:
-        """Drops a channel from memory, as another process serves it from now on; changes nothing in Discord."""
 
 
 class Holders:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -27,11 +27,12 @@ def as_json(value: Any) -> Encode | None:
     return None if value is None else partial(orjson.dumps, value)
 
 
-class Kept(Protocol):
+class Kept:
     """Keeps state of which snapshots are stored: of each channel, guild or shard, or, with 0, of the process."""
 
-    def snapshot(self, channel_id: int) -> Encode | None:
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - most keep nothing over a restart
         """The current state; None: nothing to store."""
+        return None
 
     def restore(self, channel_id: int, stored: Any) -> None:
         """Restores what snapshot() encoded. Raises ValueError for what cannot be read.

@@ -11,10 +11,15 @@ from typing import cast
 import pytest
 
 from activity import Activity
-from commands import Asking, Status, Usage, add_commands, answer_clicks, break_off, sync
+from commands import add_commands, sync
+from commands.answers import break_off
+from commands.ask import Asking
+from commands.items import answer_clicks
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX
 from commands.settings_clicks import SettingsClicks
+from commands.status import Status
+from commands.usage import Usage
 from decider import RecentDecisions
 from discord_io.places import Places
 from place_settings.fields import PlaceSettings

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from commands import INCOMPLETE
+from commands.answers import INCOMPLETE
 from commands.offer_commands import (
     MAY_NOT_SPEAK,
     NONE_AT_ALL,

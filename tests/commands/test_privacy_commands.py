@@ -11,8 +11,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-import commands
-from commands import privacy_commands
+from commands import answers, privacy_commands
 from playground.model import Message
 from playground.server import Playground
 from tests.commands.support import FakePrivacy, answer, use
@@ -27,18 +26,18 @@ async def download(reply: Message) -> bytes:
 
 async def test_forget_concerns_the_person_everywhere(pg: Playground, privacy: FakePrivacy) -> None:
     used = use(pg, "forget")
-    assert (await pg.reply_to(used)).content == commands.FORGOTTEN
+    assert (await pg.reply_to(used)).content == privacy_commands.FORGOTTEN
     assert privacy.done == [("forget_person", pg.person("Ben"), used.id)]
 
 
 async def test_forget_everything_concerns_the_channel_and_needs_its_managers(
     pg: Playground, privacy: FakePrivacy
 ) -> None:
-    assert (await answer(pg, "forget", everything=True)).content == commands.NOT_A_MANAGER
+    assert (await answer(pg, "forget", everything=True)).content == privacy_commands.NOT_A_MANAGER
     assert privacy.done == []
     pg.allow(pg.channel("general"), "manage_channels", member=pg.person("Ben"))
     used = use(pg, "forget", everything=True)
-    assert (await pg.reply_to(used)).content == commands.CHANNEL_FORGOTTEN
+    assert (await pg.reply_to(used)).content == privacy_commands.CHANNEL_FORGOTTEN
     assert privacy.done == [("forget_channel", pg.channel("general"), used.id)]
 
 
@@ -53,11 +52,11 @@ async def test_opting_out_and_in_says_what_is_so_already(pg: Playground) -> None
     await answer(pg, "optout", "Ada")  # which is nobody else's choice
     texts = [(await answer(pg, name)).content for name in ("optin", "optout", "optout", "optin", "optin")]
     assert texts == [
-        commands.IN_ALREADY,
-        commands.OPTED_OUT,
-        commands.OUT_ALREADY,
-        commands.OPTED_IN,
-        commands.IN_ALREADY,
+        privacy_commands.IN_ALREADY,
+        privacy_commands.OPTED_OUT,
+        privacy_commands.OUT_ALREADY,
+        privacy_commands.OPTED_IN,
+        privacy_commands.IN_ALREADY,
     ]
 
 
@@ -65,7 +64,7 @@ async def test_opting_out_again_forgets_again_for_the_first_time_may_have_failed
     pg: Playground, privacy: FakePrivacy
 ) -> None:
     privacy.error = OSError("no space left")
-    assert (await answer(pg, "optout")).content == commands.INCOMPLETE
+    assert (await answer(pg, "optout")).content == answers.INCOMPLETE
     privacy.error = None
     await answer(pg, "optout")
     assert [done[0] for done in privacy.done] == ["opt_out", "opt_out"]
@@ -74,7 +73,7 @@ async def test_opting_out_again_forgets_again_for_the_first_time_may_have_failed
 async def test_what_is_kept_comes_as_a_file(pg: Playground, privacy: FakePrivacy) -> None:
     privacy.kept = json.dumps([{"text": "naïve 🐈"}], ensure_ascii=False).encode()
     reply = await answer(pg, "export")
-    assert (reply.content, reply.attachments[0]["filename"]) == (commands.EXPORTED, "messages.json")
+    assert (reply.content, reply.attachments[0]["filename"]) == (privacy_commands.EXPORTED, "messages.json")
     assert await download(reply) == privacy.kept
 
 
@@ -90,16 +89,16 @@ async def test_a_large_file_comes_zipped_and_what_is_too_large_for_discord_is_sa
     monkeypatch.setattr(privacy_commands, "_zipped", lambda _name, content: content)
     privacy.kept = bytes(11_000_000)
     reply = await answer(pg, "export")
-    assert (reply.content, reply.attachments) == (commands.TOO_LARGE, ())
+    assert (reply.content, reply.attachments) == (privacy_commands.TOO_LARGE, ())
 
 
 async def test_what_waits_for_a_part_of_the_bot_is_said_to_be_under_way(pg: Playground, privacy: FakePrivacy) -> None:
     privacy.is_everywhere = False
     texts = [(await answer(pg, name)).content for name in ("forget", "optout", "optin")]
-    assert texts == [commands.UNDER_WAY] * 3
-    assert (await answer(pg, "export")).content == f"{commands.EXPORTED}{commands.MAY_LACK}"
+    assert texts == [privacy_commands.UNDER_WAY] * 3
+    assert (await answer(pg, "export")).content == f"{privacy_commands.EXPORTED}{privacy_commands.MAY_LACK}"
     privacy.kept = b""
-    assert (await answer(pg, "export")).content == f"{commands.NOTHING_KEPT}{commands.MAY_LACK}"
+    assert (await answer(pg, "export")).content == f"{privacy_commands.NOTHING_KEPT}{privacy_commands.MAY_LACK}"
 
 
 @pytest.mark.parametrize("name", PRIVACY_COMMANDS)
@@ -114,7 +113,7 @@ async def test_discord_hears_at_once_that_it_takes_a_while_and_a_failing_disk_co
     assert used.reply is None
     with capture_logs() as entries:
         privacy.gate.set()
-        assert (await pg.reply_to(used)).content == commands.INCOMPLETE
+        assert (await pg.reply_to(used)).content == answers.INCOMPLETE
     (entry,) = entries
     assert (entry["event"], entry["log_level"], entry["command"]) == ("privacy_failed", "error", name)
     assert (entry["guild"], entry["channel"], entry["user"]) == (pg.guild_id, pg.channel("general"), pg.person("Ben"))

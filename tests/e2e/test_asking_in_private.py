@@ -9,7 +9,7 @@ import pytest
 from activity import Ending, FaultKind
 from agents.gateway import FailureKind
 from agents.general import GeneralAgent
-from commands import NOT_TO_READ, NOTHING_TO_READ
+from commands.ask import NOT_TO_READ, NOTHING_TO_READ
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS
 from playground.interactions import Interaction
 from playground.model import Message

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
-from commands.why import UNNAMED, WHOSE_YOU
+from commands.privacy_commands import CHANNEL_FORGOTTEN, FORGOTTEN
+from commands.why import NOTHING_KNOWN, UNNAMED, WHOSE_YOU
 from decider import Decision, Reason
 from decision import WITH_SOMEBODY
 from playground.model import VOICE

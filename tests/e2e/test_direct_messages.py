@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.tools import OTHER_GUILD
-from commands import CHANNEL_FORGOTTEN, EXPORTED, FORGOTTEN, OPTED_OUT
+from commands.privacy_commands import CHANNEL_FORGOTTEN, EXPORTED, FORGOTTEN, OPTED_OUT
 from decider import Reason
 from discord_io.actions import CANNOT_READ
 from playground.model import Message

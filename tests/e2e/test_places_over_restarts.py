@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands import EXPORTED, FORGOTTEN, OPTED_OUT
+from commands.privacy_commands import EXPORTED, FORGOTTEN, OPTED_OUT
 from decider import Reason
 from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from discord_io.prompt_cards import EXPIRED

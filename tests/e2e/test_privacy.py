@@ -10,8 +10,8 @@ import aiohttp
 import orjson
 import pytest
 
-import commands
-from commands import NOTHING_KEPT
+from commands import answers, privacy_commands
+from commands.privacy_commands import NOTHING_KEPT
 from decider import Reason
 from discord_io.channel_history import HISTORY_MESSAGES
 from followup.decision_file import FILE_NAME
@@ -181,16 +181,16 @@ async def test_a_choice_survives_a_restart_and_can_be_taken_back(stage: Scene) -
     async with life(stage):
         await stage.use("Ada", "optout")
     async with life(stage):
-        assert (await stage.use("Ada", "optout")).content == commands.OUT_ALREADY
+        assert (await stage.use("Ada", "optout")).content == privacy_commands.OUT_ALREADY
         await stage.ask("Ben", "hello")
         assert (await stage.decision(stage.say("Ada", TELLS))).reason is Reason.OPTED_OUT
-        assert (await stage.use("Ada", "optin")).content == commands.OPTED_IN
+        assert (await stage.use("Ada", "optin")).content == privacy_commands.OPTED_IN
         await stage.decision(stage.say("Ada", "my dog is called Rex"))
         await stage.ask("Ben", "which animals?")
         assert "Rex" in stage.told()
         assert SECRET not in stage.told()
     async with life(stage):
-        assert (await stage.use("Ada", "optin")).content == commands.IN_ALREADY
+        assert (await stage.use("Ada", "optin")).content == privacy_commands.IN_ALREADY
 
 
 # Deleting
@@ -232,7 +232,7 @@ async def test_what_is_forgotten_is_gone_from_disk(scene: Scene, folder: Path, e
     await scene.ask("Ben", "mine is called Tom", channel="help")
     await settled(scene)
     assert all(on_disk(folder, name) for name in (SECRET, "Rex", "Tom"))
-    expected = commands.CHANNEL_FORGOTTEN if everything else commands.FORGOTTEN
+    expected = privacy_commands.CHANNEL_FORGOTTEN if everything else privacy_commands.FORGOTTEN
     assert (await scene.use("Ada", "forget", everything=everything)).content == expected
     assert not on_disk(folder, SECRET)
     assert bool(on_disk(folder, "Rex")) == everything
@@ -276,12 +276,12 @@ async def test_what_could_not_be_forgotten_completely_is_said_to_be_and_can_be_t
     written = folder / FILE_NAME
     away = written.rename(folder / "away")
     written.mkdir()  # as good as a disk that fails
-    assert (await scene.use("Ada", "forget")).content == commands.INCOMPLETE
+    assert (await scene.use("Ada", "forget")).content == answers.INCOMPLETE
     (entry,) = scene.journal.find("privacy_failed", level="error")
     assert entry["user"] == scene.pg.person("Ada")
     written.rmdir()
     away.rename(written)
-    assert (await scene.use("Ada", "forget")).content == commands.FORGOTTEN
+    assert (await scene.use("Ada", "forget")).content == privacy_commands.FORGOTTEN
     assert not on_disk(folder, SECRET)
 
 
@@ -303,7 +303,7 @@ async def test_the_export_holds_ones_own_messages_from_all_channels_and_nobody_e
 async def _exported(scene: Scene, who: str) -> list[str]:
     """The texts in the file that a person is given."""
     reply = await scene.use(who, "export")
-    assert reply.content == commands.EXPORTED
+    assert reply.content == privacy_commands.EXPORTED
     async with aiohttp.ClientSession() as http, http.get(reply.attachments[0]["url"]) as response:
         exported = orjson.loads(await response.read())
     assert exported["user"] == str(scene.pg.person(who))

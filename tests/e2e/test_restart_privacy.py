@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import commands
+from commands import privacy_commands
 from decider import Reason
 from persistence import catchup
 from playground.model import Message
@@ -101,7 +101,7 @@ async def test_who_opted_out_stays_unread(scene: Scene) -> None:
         await scene.ask("Ben", "what was that?")
         assert SECRET not in scene.told()
         assert scene.told().index("hello") < scene.told().index(UNREAD) < scene.told().index("what was that?")
-        assert (await scene.use("Ada", "optout")).content == commands.OUT_ALREADY
+        assert (await scene.use("Ada", "optout")).content == privacy_commands.OUT_ALREADY
     assert not on_disk(scene.folder, SECRET)
 
 

@@ -11,7 +11,7 @@ import discord
 import pytest
 
 from agents.asking import NOT_KEPT
-from commands import NOT_YOURS, TOO_LATE
+from commands.clicks import NOT_YOURS, TOO_LATE
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.support.clock import FakeClock

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from commands import NOT_YOURS, TOO_LATE
+from commands.clicks import NOT_YOURS, TOO_LATE
 from decider import Reason
 from discord_io.prompt_cards import ANSWERED, ASKED_AGAIN, LET_GO, WITHDRAWN
 from playground.interactions import Interaction
