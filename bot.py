@@ -42,7 +42,7 @@ class Parley(RunningBot):
     async def on_shard_connect(self, shard_id: int) -> None:
         # Not on_shard_ready, which comes a second later, even if the connection was lost meanwhile.
         self.health.gateway_up(shard_id)
-        self.catch_up.of(shard_id).expect()
+        self.catch_up.of(shard_id).hold_back()
         self._unready.add(shard_id)
         self._background.start(self.parts.other_process.connected(shard_id))
 

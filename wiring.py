@@ -33,6 +33,7 @@ from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import why_mute
+from discord_io.notices import Notices
 from discord_io.replay import Replays
 from discord_io.seen_places import SeenPlaces
 from discord_io.view import OFFER_PREFIX as OFFER
@@ -60,7 +61,6 @@ from persistence.holders import (
 )
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
-from persistence.notices import register_notices
 from persistence.privacy import Privacy
 from persistence.process_holder import ProcessHolder
 from persistence.spending import register_spending
@@ -83,7 +83,7 @@ from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
 from web.shown import Shown
-from wiring_state import CONVERSATION, DIRECT, MINIAPPS, OFFERS, PROMPTS, UNFINISHED, StateParts
+from wiring_state import CONVERSATION, DIRECT, MINIAPPS, NOTICES, OFFERS, PROMPTS, UNFINISHED, StateParts
 
 if TYPE_CHECKING:
     from cluster.connection import Cluster
@@ -169,7 +169,7 @@ class Parts(StateParts):
             self.places,
             triggers=TRIGGERS,
             forbids=self._why_mute,
-            still_stands=self.miniapps.still_stands,
+            miniapps=self.miniapps,
             answerable=self.agents.side.offer_judge,
         )
 
@@ -317,10 +317,12 @@ class Parts(StateParts):
         register_spending(holders, self.limits, snapshots, self.accounts)
         self.watch = Watch(self.activity, self._health, snapshots)
         self.activity.watch(self.watch)
-        channel_id = settings.notice_channel
-        self.notices = register_notices(
-            channel_id, self.wires, self.limits, self.activity, holders, snapshots, self.cluster
-        )
+        self.notices = None
+        if channel_id := settings.notice_channel:
+            touch = partial(snapshots.touch_process, NOTICES)
+            self.notices = Notices(channel_id, self.wires, self.limits, self.activity, touch, self.cluster)
+            self.activity.watch(self.notices)
+            holders.register(ProcessHolder(self.notices), of_process=NOTICES)
         self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self.shards, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         self.lifecycle = Lifecycle(

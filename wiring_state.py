@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cluster.connection import Cluster
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
-OFFERS, DIRECT = "initiative", "direct_messages"
+OFFERS, DIRECT, NOTICES = "initiative", "direct_messages", "notices"
 
 
 class StateParts:

@@ -51,7 +51,7 @@ class Status:
     def in_words(self, guild_id: int, interaction: discord.Interaction) -> str:
         """The text of /status, about this server only."""
         now = self._clock()
-        self._limits.has_budget(now)  # starts a new day in the ledger if one has begun
+        self._limits.begin_day(now)
         today = self._counts.today(guild_id)
         used = total(self._limits.ledger.today.guilds.get(guild_id, {}).values())
         problem = self._health.problem()

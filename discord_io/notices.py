@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -143,15 +144,15 @@ class Notices(Observer):
         self._on_change()
         return True
 
-    def to_store(self) -> JsonValue:
-        """The notices that were posted, as far as they still matter."""
+    def to_store(self) -> Callable[[], bytes]:
+        """Copies which notices were posted, as far as they still matter. Returns a function that encodes the copy as
+        JSON for restore()."""
         now = self._now()
         told = [(*budget, until) for budget, until in self._told.items() if until > now]
-        stored: JsonValue = STORED.dump_python(Stored(self._posted, told), mode="json")
-        return stored
+        return partial(STORED.dump_json, Stored({**self._posted}, told))
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what to_store() returned. Raises ValueError."""
+        """Adds what to_store() encoded. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._posted |= {what: max(at, self._posted.get(what, at)) for what, at in read.posted.items()}
         self._told.update(((notice, limit, whose), until) for notice, limit, whose, until in read.told)

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from conversation import MessageRecord
+from miniapps.router import MiniAppRouter
 from offers.offer import Ending, Note, Opportunity
 from offers.offer_channels import ANY, RETRY, OfferChannel, OfferChannels
 from offers.offer_limits import of_the_last_day
@@ -71,8 +72,8 @@ class Wishes(Protocol):
 class ProactiveOffers:
     """Tracks what happens in the channels, and makes offers. offers: the open ones. wishes: where they are on.
 
-    forbids: (guild id, channel id) -> why the bot may not speak there now; None: it may. still_stands: (mini-app id,
-    channel id, about) -> whether a note still applies. answerable: None: no model is asked before an offer.
+    forbids: (guild id, channel id) -> why the bot may not speak there now; None: it may. miniapps: know whether
+    their notes still apply. answerable: None: no model is asked before an offer.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ProactiveOffers:
         *,
         triggers: Sequence[Trigger],
         forbids: Callable[[int, int], str | None],
-        still_stands: Callable[[str, int, str], bool],
+        miniapps: MiniAppRouter,
         answerable: Answerable | None = None,
     ) -> None:
         self._channels = channels
@@ -91,7 +92,7 @@ class ProactiveOffers:
         self._wishes = wishes
         self._triggers = triggers
         self._forbids = forbids
-        self._still_stands = still_stands
+        self._miniapps = miniapps
         self._answerable = answerable
 
     # What happens in a channel
@@ -294,7 +295,7 @@ class ProactiveOffers:
         """Drops these notes, and those about what the mini-apps no longer keep; withdraws an open offer of one."""
 
         def stands(note: Note) -> bool:
-            return not is_gone(note) and self._still_stands(note.miniapp_id, channel.channel_id, note.about)
+            return not is_gone(note) and self._miniapps.still_stands(note.miniapp_id, channel.channel_id, note.about)
 
         if channel.offer and (offered := channel.offer.opportunity.note) and not stands(offered):
             self._offers.end(channel, Ending.WITHDRAWN)

@@ -108,7 +108,7 @@ class CatchUp:
 
     # What an earlier process left
 
-    def expect(self) -> None:
+    def hold_back(self) -> None:
         """Holds back new messages until run() has found out what was missed."""
         self._is_due, self._lacks_servers = True, False
         self._sessions += 1
@@ -119,7 +119,7 @@ class CatchUp:
         was_lacking, self._lacks_servers = self._lacks_servers, False
         return was_lacking
 
-    async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
+    async def restore_conversation(self, channel_id: int, stored: StoredConversation | None) -> None:
         """Restores a channel's conversation after the rest of its state, unless it has expired."""
         if self._pending.of(channel_id) != NOTHING:
             self._left.add(channel_id)

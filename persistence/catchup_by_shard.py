@@ -41,9 +41,9 @@ class CatchUpByShard(Holder):
     def _row(self, shard_id: int) -> int:
         return DIRECT if self._shards.are_all else shard_id
 
-    async def found(self, channel_id: int, guild_id: int, stored: StoredConversation | None) -> None:
-        """As CatchUp.found, on the shard of the channel's guild; 0: unknown."""
-        await self.of(self._shards.of(guild_id)).found(channel_id, stored)
+    async def restore_conversation(self, channel_id: int, guild_id: int, stored: StoredConversation | None) -> None:
+        """As CatchUp.restore_conversation, on the shard of the channel's guild; 0: unknown."""
+        await self.of(self._shards.of(guild_id)).restore_conversation(channel_id, stored)
 
     def beat(self, hears: Callable[[int], bool] = lambda _shard_id: True) -> bool:
         """As CatchUp.beat, on the connected shards. Returns whether any was up to date."""

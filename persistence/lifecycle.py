@@ -68,7 +68,7 @@ class Lifecycle:
         """Restores what an earlier process stored of these shards. Raises StoreError where that cannot be read."""
         for shard_id in shard_ids:
             self._gate.take(shard_id)
-            self._catch_up.of(shard_id).expect()
+            self._catch_up.of(shard_id).hold_back()
         await (self._requests or self._people).load()
         kept = await self._snapshots.load(None if self._shards.are_all else shard_ids)
         for channel_id, guild_id in kept.transcripts.items():
@@ -86,7 +86,7 @@ class Lifecycle:
                 self._guilds.setdefault(channel_id, [])
             self._snapshots.restore(channel_id, snapshots_by_kind)
             conversation = self._conversations.restored.pop(channel_id, None)
-            await self._catch_up.found(channel_id, guild_id, conversation)
+            await self._catch_up.restore_conversation(channel_id, guild_id, conversation)
         if self._requests:
             await self._requests.take(shard_ids)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from persistence.holders import Holder
-from persistence.stored_state import Encode, as_json
+from persistence.stored_state import Encode
 
 
 class Stored(Protocol):
-    def to_store(self) -> Any: ...
+    def to_store(self) -> Encode: ...
 
     def restore(self, stored: Any) -> None: ...
 
@@ -21,7 +21,7 @@ class ProcessHolder(Holder):
         self._kept = kept
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(self._kept.to_store())
+        return self._kept.to_store()
 
     def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         self._kept.restore(stored)

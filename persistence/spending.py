@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from persistence.holders import Forget, Holder, Holders
+from persistence.holders import Forget, Holders
+from persistence.process_holder import ProcessHolder
 from persistence.snapshots import Snapshots
-from persistence.stored_state import Encode
 from state.ledger import Ledger
 from state.limits import Limits
 
@@ -31,10 +31,11 @@ class SpendingStore:
         await self._snapshots.noted()
 
 
-class LedgerHolder(Holder):
+class LedgerHolder(ProcessHolder):
     """The ledger's days before today. Forgets people's figures of all days."""
 
     def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
+        super().__init__(ledger)
         self._ledger = ledger
         self._store = SpendingStore(snapshots)
 
@@ -43,27 +44,18 @@ class LedgerHolder(Holder):
             self._ledger.forget(what.author_id)
             self._store.changed(days=True)
 
-    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return self._ledger.to_store()
 
-    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
-        self._ledger.restore(stored)
-
-
-class LimitsHolder(Holder):
+class LimitsHolder(ProcessHolder):
     """The limits' state of today. It is encoded in the writer's thread, as it may be of thousands of people."""
 
     def __init__(self, limits: Limits, accounts: Accounts | None) -> None:
-        self._limits = limits
+        super().__init__(limits)
         self._accounts = accounts
 
-    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
-        self._limits.restore(stored)
+    def restore(self, channel_id: int, stored: Any) -> None:
+        super().restore(channel_id, stored)
         if self._accounts and not stored.get("is_shared"):
             self._accounts.carry_over()
-
-    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return self._limits.to_store()
 
 
 def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots, accounts: Accounts | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import date, datetime
+from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue, TypeAdapter
@@ -40,13 +41,12 @@ class DirectMessages:
         self._on_change()
         return True
 
-    def to_store(self) -> JsonValue:
-        """Who was told today."""
-        stored: JsonValue = STORED.dump_python((self._day, [*self._told]), mode="json")
-        return stored
+    def to_store(self) -> Callable[[], bytes]:
+        """Copies who was told today. Returns a function that encodes the copy as JSON for restore()."""
+        return partial(STORED.dump_json, (self._day, [*self._told]))
 
     def restore(self, stored: JsonValue) -> None:
-        """Adds what to_store() returned. Raises ValueError for what cannot be read."""
+        """Adds what to_store() encoded. Raises ValueError for what cannot be read."""
         day, told = STORED.validate_python(stored)
         if day is None or (self._day is not None and day < self._day):
             return

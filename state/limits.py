@@ -355,6 +355,7 @@ class Limits:
         return taken
 
     def begin_day(self, now: datetime) -> None:
+        """Starts a new day in the ledger if one has begun."""
         day, today = self.ledger.day, now.date()
         # A clock set back renews no budget; but a stored day in the future would keep a budget spent for too long.
         if day is None or today > day or (self._is_restored and today < day):

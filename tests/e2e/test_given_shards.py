@@ -231,7 +231,7 @@ async def test_it_stays_while_something_is_answered_there(scene: Scene, address:
 
 async def test_it_stays_while_new_messages_wait_there_behind_what_was_missed(scene: Scene, address: str) -> None:
     async with two(scene, address) as (one, _):
-        one.bot.catch_up.of(GIVEN).expect()  # as where it connected anew
+        one.bot.catch_up.of(GIVEN).hold_back()  # as where it connected anew
         asked = mention(scene, GIVEN)
         await until(lambda: asked.id in {message.id for message in one.bot.cached_messages})
         assert not await one.bot.leave_shard(GIVEN)

@@ -208,7 +208,7 @@ class Stage:
 
     async def left(self, unfinished: Unfinished) -> None:
         self.bench.pending.adopt(CHANNEL, unfinished)
-        await self.catch_up.found(CHANNEL, None)
+        await self.catch_up.restore_conversation(CHANNEL, None)
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ async def test_what_is_asked_for_begins_shortly_before_it_was_last_alive_or_so_l
 ) -> None:
     await stage.run(alive=alive)
     assert stage.backlog.asked == [id_at(NOON + timedelta(seconds=since))]
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     await stage.run(alive=200, now=210)  # of a connection it is known late that it was dead
     assert stage.backlog.asked[1:] == [id_at(NOON + timedelta(seconds=200) - MARGIN_CONNECTED)]
 
@@ -296,7 +296,7 @@ async def test_a_channel_is_read_to_its_end_while_there_are_requests(
     assert not cuts(logs)
     monkeypatch.setattr("persistence.catchup.MAX_REQUESTS", 2)
     stage.taken.clear()
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     with capture_logs() as logs:
         await stage.run()
     assert stage.taken == [message.id for message in talk[:200]]
@@ -374,7 +374,7 @@ async def test_a_conversation_goes_on_where_it_was_alive_then_or_is_dropped_from
     stage.bench.conversations.end(CHANNEL)
     stage.snapshots.transcript = [earlier]
     stage.bench.clock.now = NOON + timedelta(seconds=200)  # its timeout is 60
-    await stage.catch_up.found(CHANNEL, stored)
+    await stage.catch_up.restore_conversation(CHANNEL, stored)
     stage.backlog.channels = {CHANNEL: [posted(50), posted(55)] if goes_on else []}
     await stage.run(now=200)
     assert stage.active == ([True, True] if goes_on else [])
@@ -473,7 +473,7 @@ async def waits(stage: Stage, channel_id: int) -> bool:
 
 async def test_from_the_start_all_wait_and_then_those_whose_channels_are_read(stage: Stage) -> None:
     assert not await waits(stage, CHANNEL)
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     assert await waits(stage, CHANNEL)
     assert await waits(stage, OTHER)
     stage.backlog.gate = asyncio.Event()
@@ -493,7 +493,7 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
     """Another connection was lost while what the first had missed was taken up; or the process ends."""
     stage.backlog.gate = asyncio.Event()
     stage.backlog.channels = {CHANNEL: [posted(1)]}
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     runs = [asyncio.create_task(stage.run()) for _ in range(2 if how == "twice at once" else 1)]
     assert await waits(stage, CHANNEL)
     if how == "cut off":
@@ -511,14 +511,14 @@ async def test_what_is_said_in_a_session_that_begins_meanwhile_waits_for_what_wa
     """Which begins while channels are read, or while it is found out which."""
     stage.backlog.gate = asyncio.Event()
     stage.backlog.channels = {CHANNEL: [posted(1)]}
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     running = asyncio.create_task(stage.run())
     if is_found:
         assert not await waits(stage, OTHER)
     else:
         await asyncio.sleep(0)
         assert not stage.backlog.read
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     assert await waits(stage, OTHER)
     stage.backlog.gate.set()
     await running
@@ -540,7 +540,7 @@ async def test_while_the_store_is_away_the_new_wait_behind_what_was_begun_and_mi
     stage.backlog.channels = {CHANNEL: [begun, missed]}
     stage.snapshots.kept_are_away, stage.snapshots.outages = outages == 1, outages - 1
     await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(begun)),)))
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     running = asyncio.create_task(stage.run())
     new = asyncio.create_task(stage.gate.wait(CHANNEL, GUILD))
     with pytest.raises(StoreError):
@@ -559,7 +559,7 @@ async def test_where_the_store_stays_away_the_new_are_taken_and_what_was_begun_i
     begun = stage.bench.question(said(ANNA, "one"))
     stage.snapshots.kept_are_away = True
     await stage.left(Unfinished((begun,)))
-    stage.catch_up.expect()
+    stage.catch_up.hold_back()
     for now in (20, 20 + HELD.total_seconds()):
         assert await waits(stage, CHANNEL)
         with pytest.raises(StoreError):
@@ -606,7 +606,7 @@ async def test_what_was_still_to_be_taken_up_is_so_for_the_next_in_time_as_well(
     elif ending == "told to stop":
         stage.gate.is_shutting_down = True
     else:
-        stage.catch_up.expect()
+        stage.catch_up.hold_back()
     stage.backlog.gate.set()
     await asyncio.gather(running, return_exceptions=True)
     assert not stage.catch_up.beat()

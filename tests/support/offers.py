@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_wire import Posted, PostError, Problem
+from miniapps.router import MiniAppRouter
 from offers.offer import LINK, Note, Offer, Opportunity
 from offers.offer_channels import OfferChannel, OfferChannels
 from offers.offer_limits import OfferLimits
@@ -180,7 +181,7 @@ class Desk:
             self,
             triggers=triggers,
             forbids=lambda _guild, _channel: self.muted,
-            still_stands=lambda _miniapp, _channel, about: self.stands is None or about in self.stands,
+            miniapps=cast(MiniAppRouter, self),
             answerable=judge,
         )
         for channel_id, stored in self.disk.items():
@@ -195,6 +196,9 @@ class Desk:
 
     async def _settled(self) -> bool:
         return self.is_stored
+
+    def still_stands(self, _miniapp_id: str, _channel_id: int, about: str) -> bool:
+        return self.stands is None or about in self.stands
 
     def wants_offers(self, _channel_id: int) -> bool | None:
         return self.wants

@@ -46,7 +46,7 @@ async def overview_stream(request: web.Request) -> web.StreamResponse:
 
 def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
-    bot.limits.has_budget(bot.clock())  # starts a new day in the ledger if one has begun
+    bot.limits.begin_day(bot.clock())
     lately = bot.faults.last(1) if bot.faults.last_hour() else ()
     return {
         "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=_facts(bot)),

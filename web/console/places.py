@@ -59,7 +59,7 @@ class PlaceRow:
 def guild_rows(shown: Shown, first: int, count: int) -> tuple[list[GuildRow], int]:
     """One page of the servers by name, and the number of all."""
     guilds = sorted(shown.servers.guilds().items(), key=lambda item: (item[1].casefold(), item[0]))
-    shown.limits.has_budget(shown.clock())  # starts a new day in the ledger if one has begun
+    shown.limits.begin_day(shown.clock())
     rows = []
     for guild_id, name in guilds[first : first + count]:
         places = [place for place in shown.servers.places(guild_id) if place.level is not Level.CATEGORY]
@@ -151,7 +151,7 @@ def people(shown: Shown, first: int, count: int, *, shows_content: bool) -> tupl
     People who have opted out are left out.
     """
     now = shown.clock()
-    shown.limits.has_budget(now)  # starts a new day in the ledger if one has begun
+    shown.limits.begin_day(now)
     month = now.year, now.month
     days = [kept.people for day, kept in shown.limits.ledger.days(now.day) if (day.year, day.month) == month]
     # Plain numbers, since an object for each of many people would trigger a full garbage collection.
