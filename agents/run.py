@@ -143,7 +143,7 @@ class Run:
         return self._and_lost(Spent(self.names[0], self.sent, said + self.unseen))
 
     def spent(self, told: Spent | None) -> Spent:
-        """What the newest request used, of which its provider says this much."""
+        """The use of the newest request: as its provider told it, else estimated."""
         return self._and_lost(told) if told else self.estimated()
 
     def _and_lost(self, spent: Spent) -> Spent:

@@ -66,7 +66,7 @@ class Poll:
 
 
 class Actions(Protocol):
-    """What the tools do in Discord, on behalf of whoever asked.
+    """The actions of tools in Discord, on behalf of whoever asked.
 
     Their permissions and the bot's are checked each time. Methods raise nothing: if something cannot be done, they
     return a sentence for the model.

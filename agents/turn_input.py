@@ -50,7 +50,7 @@ MAY_DECLINE = (
 
 
 def turn_content(request: AgentRequest) -> list[UserContent]:
-    """What is new since the last turn: the newest messages within the bounds, and every question.
+    """The prompt of a turn: the newest messages since the last turn, within the bounds, and every question.
 
     The time is given here, after the part of the prompt that the provider can cache.
     """

@@ -38,7 +38,7 @@ class InUseError(Exception):
 
 
 class UndoneError(InUseError):
-    """What people asked of several processes is not done on all shards."""
+    """Privacy requests to processes that shared the store are not carried out on all shards yet."""
 
 
 @contextmanager

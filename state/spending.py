@@ -55,7 +55,7 @@ class Spent:
         return self.tokens_in + self.tokens_out
 
     def and_lost(self, count: int, tokens_in: int, tokens_out: int) -> Spent:
-        """With so many requests before it, to which no response came, but for which a bill may."""
+        """Adds the use of so many requests that got no response, but may be billed."""
         if not count:
             return self
         sums = self.tokens_in + count * tokens_in, self.tokens_out + count * tokens_out
@@ -119,7 +119,7 @@ class Reserved:
         return Spent(self.model, sent, min(self.output, LONG_ANSWER), audio=audio)
 
     def used(self, tokens: int) -> Spent:
-        """So many tokens used, counted as tokens sent as far as these go, the rest as written by the model."""
+        """The use of so many tokens: first those that were sent, the rest as written by the model."""
         sent = min(tokens, self.amount.tokens - self.output)
         return Spent(self.model, sent, tokens - sent)
 
