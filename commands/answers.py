@@ -46,7 +46,8 @@ async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], 
 
 async def defer(interaction: discord.Interaction) -> bool:
     """Defers the response, so that it may take longer than 3 s. False: Discord had already stopped waiting."""
-    return await respond(interaction, interaction.response.defer(ephemeral=True, thinking=True))
+    # Without a timeout: if Discord took it but says so late, the answer must still follow.
+    return await respond(interaction, interaction.response.defer(ephemeral=True, thinking=True), seconds=None)
 
 
 async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import discord
 from discord import app_commands
 
 from commands.answers import defer, follow_up
 from conversation import MessageRecord
-from discord_io.channel_history import with_forwarded, without_lost_quote
+from discord_io.channel_history import ChannelHistory, with_forwarded, without_lost_quote
 from discord_io.incoming_messages import MessageReader, bot_of
 from incoming import Incoming
 from place import Place, PlaceKind
 from state.consent import Consent
 from turns.admission import refused_line
+from turns.private_answers import PrivateAnswers
 from turns.turn import Question
 
 NOT_TO_READ = "That message is not for me to read."
@@ -24,24 +23,12 @@ NOTHING_TO_READ = "There is nothing in that message that I can read."
 ANSWER_IT = "Please answer the message above."
 
 
-class Answers(Protocol):
-    """Answers a question."""
-
-    async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str: ...
-
-
-class History(Protocol):
-    """The kept messages of the bot."""
-
-    async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
-
-    async def forwarded(self, message: discord.Message) -> frozenset[int] | None: ...
-
-
 class Asking:
     """Reads questions from commands, and answers them."""
 
-    def __init__(self, reader: MessageReader, consent: Consent, history: History, answers: Answers) -> None:
+    def __init__(
+        self, reader: MessageReader, consent: Consent, history: ChannelHistory, answers: PrivateAnswers
+    ) -> None:
         self._reader = reader
         self._consent = consent
         self._history = history

@@ -86,7 +86,7 @@ async def respond(
 ) -> bool:
     """Sends an answer. Returns whether Discord accepted it in time; a refusal is only logged.
 
-    seconds: the most that it may take; None: it follows an answer, and may take longer.
+    seconds: the most that it may take; None: it may take longer, as what follows an answer may.
     """
     try:
         async with asyncio.timeout(seconds):

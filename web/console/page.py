@@ -10,7 +10,6 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from health import Health
 from web.console.access import Password, Session, Sessions
 from web.shown import Shown
 
@@ -29,9 +28,6 @@ class Source(Protocol):
 
     @property
     def shown(self) -> Shown | None: ...
-
-    @property
-    def health(self) -> Health: ...
 
 
 class Console:
