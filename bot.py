@@ -146,15 +146,15 @@ class Parley(RunningBot):
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)
-        await self.parts.changes.gone(channel.id)
+        await self.privacy.forget_deleted_channel(channel.id)
 
     async def on_raw_thread_delete(self, payload: discord.RawThreadDeleteEvent) -> None:
         self.parts.guild_settings.thread_deleted(payload.guild_id, payload.thread_id)
-        await self.parts.changes.gone(payload.thread_id)
+        await self.privacy.forget_deleted_channel(payload.thread_id)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         channel_ids = [place.id for place in (*guild.channels, *guild.threads)]
-        await self.privacy.forget_guild(guild.id, channel_ids, discord.utils.time_snowflake(self._now()))
+        await self.privacy.forget_guild(guild.id, channel_ids)
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:

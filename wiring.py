@@ -282,7 +282,6 @@ class Parts(StateParts):
             snapshots,
             holders,
             self.privacy,
-            clock=self._clock,
         )
         self.replays = Replays(self.cluster.sessions, self._clock) if self.cluster else None
         catch_up = partial(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from datetime import datetime
+from collections.abc import Collection
 
 import structlog
 
@@ -31,7 +30,6 @@ class Changes:
         snapshots: Snapshots,
         holders: Holders,
         privacy: Privacy,
-        clock: Callable[[], datetime],
     ) -> None:
         self._backlog = backlog
         self._conversations = conversations
@@ -40,7 +38,6 @@ class Changes:
         self._snapshots = snapshots
         self._holders = holders
         self._privacy = privacy
-        self._clock = clock
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
         """Applies a changed message. is_by_author: edited by its author; else a link was unfurled, or it was pinned."""
@@ -58,10 +55,6 @@ class Changes:
         """Applies the deletion of messages."""
         self._backlog.requote(message_ids)
         self._holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
-
-    async def gone(self, channel_id: int) -> None:
-        """Applies the deletion of a channel, with its threads, or of a thread. Raises OSError."""
-        await self._privacy.forget_channel(channel_id, id_at(self._clock()), with_threads=True)
 
     async def review(self, channel_id: int, guild_id: int) -> list[Message] | None:
         """Applies what changed in a channel while the bot was away, in as many messages as one request returns.
@@ -84,7 +77,7 @@ class Changes:
             messages = await self._backlog.newest(guild_id, channel_id)
         except ChannelGoneError:
             log.info("channel_gone", channel=channel_id)
-            await self.gone(channel_id)
+            await self._privacy.forget_deleted_channel(channel_id)
             raise
         if messages is None:
             return None

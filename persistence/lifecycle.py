@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from discord_io.backlog import id_at
 from health import Health
 from persistence.catchup_by_shard import CatchUpByShard
 from persistence.holders import ConversationHolder
@@ -118,7 +117,7 @@ class Lifecycle:
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left or not guilds[guild_id]:
                 log.info("guild_left", guild=guild_id)
-                await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
+                await self._privacy.forget_guild(guild_id, left)
 
     async def beat(self) -> None:
         """Stores every few seconds that all messages up to now were received. Until cancelled."""

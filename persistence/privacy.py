@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -84,22 +84,20 @@ class Privacy:
         for whose in marks:
             self._decision_log.add(Removal(None, *whose, through=marks.at(*whose)))
 
-    async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
+    async def forget_channel(self, channel_id: int, at: int) -> bool:
         """Forgets a channel, the threads to which a conversation of it moved, and answers elsewhere out of what tools
-        read there. with_threads: all its threads, but no answers elsewhere, as the channel was deleted."""
+        read there."""
         gone = self.continued_in(channel_id)
-        read_from = [] if with_threads else gone  # each deleted thread would have all transcripts looked through
-        gone = [*dict.fromkeys([*gone, *(self._snapshots.threads_of(channel_id) if with_threads else ())])]
 
         async def remove() -> None:
-            await self._snapshots.forget_where(lambda channel, _guild: channel in gone)
-            for each in read_from:
+            await self._remove_channels(gone)
+            for each in gone:
                 await self._snapshots.forget_person(each)
 
         # An answer lists the channels where its words were read among the people whose words they are.
         drawing_on = self._conversations.drawing_on
-        quoting = [Forget(drawing_on(each), author_id=each, through=at) for each in read_from]
-        await self._forget(Forget(gone, through=at, is_gone=with_threads), remove, *quoting)
+        quoting = [Forget(drawing_on(each), author_id=each, through=at) for each in gone]
+        await self._forget(Forget(gone, through=at), remove, *quoting)
         return True
 
     def continued_in(self, channel_id: int) -> list[int]:
@@ -114,11 +112,21 @@ class Privacy:
         self._holders.forget(Forget(self._conversations.drawing_on(channel_id), author_id=channel_id, through=at))
         await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
 
-    async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
+    async def forget_deleted_channel(self, channel_id: int) -> None:
+        """Forgets a channel that was deleted, with all its threads, or a thread. Not answers elsewhere: for each thread
+        all transcripts would be looked through."""
+        gone = [*dict.fromkeys([*self.continued_in(channel_id), *self._snapshots.threads_of(channel_id)])]
+        what = Forget(gone, through=id_at(self._clock()), is_gone=True)
+        await self._forget(what, partial(self._remove_channels, gone))
+
+    async def _remove_channels(self, channel_ids: Collection[int]) -> None:
+        await self._snapshots.forget_where(lambda channel, _guild: channel in channel_ids)
+
+    async def forget_guild(self, guild_id: int, channel_ids: Iterable[int]) -> None:
         """Forgets a guild that the bot has left, or that was deleted. channel_ids: those that discord.py knows."""
         gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # only the latter has archived threads
         removal = partial(self._snapshots.forget_where, lambda _channel, guild: guild == guild_id)
-        await self._forget(Forget(list(gone), guild_id=guild_id, through=at), removal)
+        await self._forget(Forget(list(gone), guild_id=guild_id, through=id_at(self._clock())), removal)
 
     async def expire(self, before: datetime) -> None:
         """Drops what was said before this time."""

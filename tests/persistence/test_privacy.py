@@ -156,7 +156,7 @@ async def test_a_channel_or_a_server_with_all_its_channels_is_forgotten_and_othe
     assert (life.recorded(), life.recorded(OTHER)) == ([], ["a word"] * 2)
     assert not on_disk(life.folder, SECRET)
     assert on_disk(life.folder, "a word")
-    await life.privacy.forget_guild(GUILD, [OTHER, third], now("").message_id)
+    await life.privacy.forget_guild(GUILD, [OTHER, third])
     assert not on_disk(life.folder, "a word") + on_disk(life.folder, "more")
     assert not life.recorded(OTHER) + life.recorded(third)
 
