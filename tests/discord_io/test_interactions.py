@@ -14,6 +14,7 @@ from discord_io import interactions
 from discord_io.card import Card, Chosen, Click, Press, Written
 from discord_io.discord_wire import DiscordWire
 from discord_io.interactions import read_click, settle, show_form, whisper
+from playground.body import EPHEMERAL, SUPPRESS_EMBEDS
 from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
@@ -25,7 +26,6 @@ TEN = Card("p2", AwaitingType.SELECTION, tuple("abcdefghij"))
 SURE = Card("p3", AwaitingType.CONFIRMATION)
 NAME = Card("p4", AwaitingType.INPUT)
 NOTE = Card("p5", AwaitingType.METADATA)
-EPHEMERAL = 64
 SENDS, EDITS, CALLBACKS = r"/messages$", r"/messages/\d+$", "/callback$"
 
 
@@ -112,7 +112,8 @@ async def test_only_who_clicked_is_whispered_to_and_the_card_stays(table: Table)
     made = table.click("Ben", "0")
     assert await whisper(await table.heard(), "That one is for <@1> @everyone.")
     reply = await table.pg.reply_to(made)
-    assert (reply.content, reply.flags, reply.pinged) == ("That one is for <@1> @everyone.", EPHEMERAL, frozenset())
+    assert (reply.content, reply.pinged) == ("That one is for <@1> @everyone.", frozenset())
+    assert reply.flags == EPHEMERAL | SUPPRESS_EMBEDS
     assert len(table.labels) == 3
 
 

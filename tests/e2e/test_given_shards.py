@@ -16,7 +16,7 @@ from bot import Parley
 from cluster import connection as connections
 from cluster import leases
 from cluster.connection import Cluster
-from commands import CHANNEL_FORGOTTEN, FORGOTTEN, OPTED_OUT
+from commands.privacy_commands import CHANNEL_FORGOTTEN, FORGOTTEN, OPTED_OUT
 from decision import Reason
 from persistence.cluster_privacy import ClusterPrivacy
 from persistence.open_store import check_stores

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from commands import CHANNEL_FORGOTTEN, TOO_LATE
+from commands.clicks import TOO_LATE
+from commands.privacy_commands import CHANNEL_FORGOTTEN
 from decider import Reason
 from discord_io.backlog import LIMIT, Backlog
 from discord_io.prompt_cards import EXPIRED
