@@ -105,4 +105,5 @@ class Changes:
     def _places_of(self, channel_id: int) -> list[int]:
         """The channels whose state may contain a channel's messages: itself, and threads that continue from it."""
         known = (thread_id for thread_id in self._backlog.threads_of(channel_id) if self._snapshots.has(thread_id))
-        return [*dict.fromkeys([channel_id, *known, *self._snapshots.threads_of(channel_id)])]  # archived ones, too
+        moved = self._conversations.moved_from(channel_id)  # nothing may have been said there yet
+        return [*dict.fromkeys([channel_id, *known, *moved, *self._snapshots.threads_of(channel_id)])]  # archived, too

@@ -250,6 +250,28 @@ async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goe
         assert "parrot" in stage.told()
 
 
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+async def test_what_goes_from_the_channel_while_the_thread_is_opened_goes_from_there(stage: Scene, how: str) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        gone = next(m for m in stage.pg.messages(card.channel_id) if QUESTIONS[1] in m.content)
+        gate = asyncio.Event()
+        interrupt(stage, "/threads", gate.wait, is_first=True)
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: stage.bot.conversations.get(card.channel_id) is None)
+        if how == "deleted":
+            await stage.delete(gone)
+        else:
+            await stage.edit(gone, "never mind")
+        gate.set()
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        await stage.answer_to(stage.say("Ada", "and for a dog?", channel=stage.pg.world.threads[card.id].name))
+        assert QUESTIONS[2] in stage.told()
+        assert QUESTIONS[1] not in stage.told()
+        await stage.bot.snapshots.settled()
+        assert not on_disk(stage.folder, QUESTIONS[1])
+
+
 async def test_a_kill_before_the_thread_is_opened_leaves_the_conversation_where_it_was(stage: Scene) -> None:
     async with life(stage, threads="open"):
         card = now(stage, (await long_talk(stage))[-1])
