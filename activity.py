@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 import structlog
 
+from clock import Clock, utc_now
 from decision import LoggedDecision
 from state.spending import Payer, Purpose, Spent
 
@@ -94,7 +95,7 @@ class Observer:
 class Activity(Observer):
     """Passes events to all observers; one that raises does not affect the others. now: the clock of events."""
 
-    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, clock: Clock = utc_now) -> None:
         self.now = clock
         self._observers: tuple[Observer, ...] = ()  # replaced, never changed: the store's thread may be iterating
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
 from channel_conversation import MAX_REMOTE, ChannelConversation
+from clock import Clock, utc_now
 from llm_history import Cut, History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
@@ -41,7 +42,7 @@ class ConversationManager:
         self,
         timeout_seconds: float = 120,
         *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
         max_messages: int = 500,
         max_characters: int = 200_000,
         agent_state_seconds: float = 86_400,

@@ -19,6 +19,7 @@ import orjson
 from pydantic import JsonValue, NonNegativeInt, TypeAdapter
 
 from activity import Ending, Fault, FaultKind, Observer, TurnEnded
+from clock import Clock
 from decision import LoggedDecision, Reason
 
 DAYS_KEPT, SERVERS_DAYS_KEPT = 62, 7
@@ -108,7 +109,7 @@ class Tally:
 class Counts(Observer):
     """Counts events in memory; this_hour() and before() give what to store. clock: returns aware datetimes."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._days: dict[date, dict[int, Numbers]] = {}  # before today
         self._hours: dict[datetime, dict[int, Numbers]] = {}
@@ -254,7 +255,7 @@ class Counts(Observer):
 class Faults(Observer):
     """The latest faults, newest first, and the number of each kind in the last hour."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last: deque[Fault] = deque(maxlen=FAULTS_KEPT)
         self._minutes: Counter[tuple[FaultKind, datetime]] = Counter()

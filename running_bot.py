@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import discord
@@ -13,6 +12,7 @@ import structlog
 
 from activity import FaultKind, Observer
 from background import Background, every
+from clock import Clock
 from commands import sync
 from config import Settings
 from decider import FollowupTier
@@ -47,7 +47,7 @@ class RunningBot(ShardedClient):
         health: Health | None = None,
         observer: Observer | None = None,
         followup: FollowupTier | None = None,
-        clock: Callable[[], datetime] | None = None,
+        clock: Clock | None = None,
         is_playground: bool = False,
         shards: Shards | None = None,
         cluster: Cluster | None = None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from discord import app_commands
 from activity import Observer
 from agents.general import GeneralAgent
 from agents.models import DEMO
+from clock import Clock
 from commands import add_commands
 from commands.answers import break_off
 from commands.ask import Asking
@@ -105,7 +105,7 @@ class Parts(StateParts):
         health: Health,
         observer: Observer | None,
         followup: FollowupTier | None,
-        clock: Callable[[], datetime],
+        clock: Clock,
         shards: Shards,
         cluster: Cluster | None = None,
     ) -> None:

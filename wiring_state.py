@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import discord
 
 from activity import Activity, Observer
+from clock import Clock
 from config import Settings
 from conversation import ConversationManager
 from counts import Counts, Faults
@@ -58,7 +58,7 @@ class StateParts:
         client: discord.Client,
         health: Health,
         observer: Observer | None,
-        clock: Callable[[], datetime],
+        clock: Clock,
         shards: Shards,
         cluster: Cluster | None,
     ) -> None:

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from types import CodeType
 from typing import Annotated, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,6 +20,7 @@ from pydantic_ai.messages import ModelResponse, TextContent, ToolCallPart, UserP
 
 from agents.cutting import cut
 from agents.gateway import Asked
+from clock import Clock
 from conversation import MessageRecord
 from discord_io.split import clipped, is_blank
 from llm_history import told
@@ -98,7 +98,7 @@ class Actions(Protocol):
         ...
 
 
-def own_tools(actions: Actions, clock: Callable[[], datetime], site: str = DISCORD) -> Sequence[Tool[Asked]]:
+def own_tools(actions: Actions, clock: Clock, site: str = DISCORD) -> Sequence[Tool[Asked]]:
     """The tools, the same for every turn. clock: returns an aware datetime. site: Discord's address in links."""
     own = _Own(actions, clock, site)
     return [tool_of(each) for each in (own.current_time, own.read_message, own.react, own.pin, own.create_poll)]
@@ -117,7 +117,7 @@ class _Own:
     """The tools' functions: their names and docstrings are what the model reads."""
 
     actions: Actions
-    clock: Callable[[], datetime]
+    clock: Clock
     site: str
 
     async def current_time(self, timezone: str = "UTC") -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
 import discord
 from discord import app_commands
 from discord.utils import format_dt
 
 from activity import Fault
+from clock import Clock
 from commands.model_command import answering
 from commands.place_edge import PlaceEdge
 from commands.usage import in_words
@@ -37,7 +35,7 @@ class Status:
         health: Health,
         edge: PlaceEdge,
         shards: Shards,
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._counts = counts
         self._faults = faults

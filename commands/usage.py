@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from io import BytesIO
 from typing import Literal
@@ -12,6 +12,7 @@ import discord
 from discord import app_commands
 from discord.utils import format_dt
 
+from clock import Clock
 from commands.answers import Outcome, carry_out, channel_of
 from discord_io.interactions import whisper
 from setting_values import Period, Scope, dollars
@@ -36,7 +37,7 @@ BACKGROUND, INK, FAINT, BAR, TODAY = "#1e1f22", "#f2f3f5", "#a9adb8", "#7f8df5",
 class Usage:
     """Writes the response of /usage from the ledger and the limits."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], datetime]) -> None:
+    def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce, wraps
 from operator import and_
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import discord
 import structlog
 
+from clock import Clock
 from conversation import MessageRecord
 from discord_io.channel_history import (
     FAILURES,
@@ -138,9 +139,7 @@ class DiscordActions:
     transcripts: the bot's own stored messages; those that are not stored are not read.
     """
 
-    def __init__(
-        self, client: discord.Client, consent: Consent, transcripts: Transcripts, clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, client: discord.Client, consent: Consent, transcripts: Transcripts, clock: Clock) -> None:
         self._client = client
         self._consent = consent
         self._transcripts = transcripts

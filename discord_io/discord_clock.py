@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
 
 import aiohttp
 import discord
 import structlog
+
+from clock import Clock, utc_now
 
 log = structlog.get_logger()
 
@@ -26,7 +27,7 @@ class DiscordClock:
     trace: of the client's requests. machine: this machine's own.
     """
 
-    def __init__(self, trace: aiohttp.TraceConfig, machine: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, trace: aiohttp.TraceConfig, machine: Clock = utc_now) -> None:
         self._machine = machine
         self._ahead = timedelta()  # how far this machine's is
         trace.on_request_start.append(self._begun)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeGuard
 
 import discord
 
+from clock import Clock
 from conversation import ChannelConversation, MessageRecord
 from discord_io.message_records import (
     SAID_BY_PEOPLE,
@@ -59,7 +59,7 @@ class MessageReader:
         consent: Consent,
         *,
         name_calls: bool,
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._places = places

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
-from datetime import datetime
 
 import discord
 import structlog
 
+from clock import Clock
 from discord_io.channel_history import FAILURES
 from shards import Shards
 
@@ -26,7 +25,7 @@ class OtherProcess:
     Where a server has no nonces or no count of IDENTIFY, says nothing. clock: the wall clock.
     """
 
-    def __init__(self, client: discord.Client, shards: Shards, clock: Callable[[], datetime]) -> None:
+    def __init__(self, client: discord.Client, shards: Shards, clock: Clock) -> None:
         self._client = client
         self._shards = shards
         self._clock = clock

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from datetime import datetime
+from collections.abc import Collection
 
 import discord
 
+from clock import Clock
 from place_settings.fields import Level
 from place_settings.guild_settings import Categories, GuildSettings
 from place_settings.inheritance import InForce
@@ -44,7 +44,7 @@ class Places:
         settings: GuildSettings,
         *,
         forum_tags: Collection[str] = (),
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._client = client
         self.settings = settings

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import JsonValue
 
+from clock import Clock
 from conversation import MessageRecord
 from discord_io.card import Card
 from discord_io.channel_wire import PostError, Wires
@@ -46,7 +46,7 @@ class PromptCards:
         self,
         states: ConversationStateManager,
         wires: Wires,
-        clock: Callable[[], datetime],
+        clock: Clock,
         said: Callable[[str, int], Mapping[int, int]] = lambda _miniapp_id, _channel_id: {},
     ) -> None:
         self._said = said

@@ -19,6 +19,7 @@ import structlog
 import yarl
 from discord.gateway import DiscordWebSocket
 
+from clock import Clock
 from setting_values import checked_address
 from shards import Session
 
@@ -163,7 +164,7 @@ class Replays:
     clock: the wall clock.
     """
 
-    def __init__(self, sessions: Sessions, clock: Callable[[], datetime]) -> None:
+    def __init__(self, sessions: Sessions, clock: Clock) -> None:
         self._sessions = sessions
         self._clock = clock
         self._noted: dict[int, deque[Session]] = {}

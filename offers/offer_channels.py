@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 from pydantic import AwareDatetime, TypeAdapter
 
+from clock import Clock
 from conversation import MessageRecord
 from offers.offer import Note, Offer
 from offers.offer_limits import DAY, OfferLimits, of_the_last_day
@@ -241,7 +242,7 @@ class OfferChannels:
         self,
         limits: OfferLimits,
         *,
-        clock: Callable[[], datetime],
+        clock: Clock,
         on_change: Callable[[int], None],
         settled: Callable[[], Awaitable[bool]],
     ) -> None:

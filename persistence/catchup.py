@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
 import structlog
 
+from clock import Clock
 from conversation import ConversationManager, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
 from discord_io.inbox import Inbox
@@ -70,7 +71,7 @@ class CatchUp:
         gate: Gate,
         changes: Changes,
         inbox: Inbox,
-        clock: Callable[[], datetime],
+        clock: Clock,
         replays: Replays | None = None,
     ) -> None:
         self._shard_id = shard_id
@@ -412,8 +413,7 @@ class CatchUp:
         self._unread.pop(channel_id, None)
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
         # Messages older than the conversation were decided on before it started.
-        began = self._began.get(channel_id, 0)
-        unknown = [m for m in messages if m.id not in known and m.id >= began]
+        unknown = [m for m in messages if m.id not in known and m.id >= self._began.get(channel_id, 0)]
         answered = self._backlog.replied_to(messages) & {m.id for m in unknown}
         if messages:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(unknown) - len(answered))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from clock import Clock
 from counts import Counts, Faults
 from persistence.holders import Forget, Holder, Holders
 from persistence.snapshots import Snapshots
@@ -19,9 +19,7 @@ EVERY = timedelta(minutes=1)
 class CountsHolder(Holder):
     """The counts of past hours and days, which change once an hour. Drops all counts of guilds that the bot left."""
 
-    def __init__(
-        self, counts: Counts, faults: Faults, snapshots: Snapshots, shards: Shards, clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, counts: Counts, faults: Faults, snapshots: Snapshots, shards: Shards, clock: Clock) -> None:
         self._shards = shards
         self._counts = counts
         self._faults = faults
@@ -83,7 +81,7 @@ def register_counts(
     faults: Faults,
     snapshots: Snapshots,
     shards: Shards,
-    clock: Callable[[], datetime],
+    clock: Clock,
 ) -> CountsHolder:
     """Registers the holders of the counts."""
     holder = CountsHolder(counts, faults, snapshots, shards, clock)

@@ -5,7 +5,7 @@ A new one is a subclass of Holder, and a line in wiring.py that registers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from clock import Clock
 from conversation import ConversationManager, LeftStates, MessageRecord, StoredConversation, Unwelcome
 from decider import RecentDecisions
 from discord_io.backlog import id_at
@@ -162,9 +163,7 @@ class Holders:
 class DecisionHolder(Holder):
     """The last decisions, and the decision log."""
 
-    def __init__(
-        self, decisions: RecentDecisions, learning: Learning, records: Records, clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, decisions: RecentDecisions, learning: Learning, records: Records, clock: Clock) -> None:
         self._decisions = decisions
         self._learning = learning
         self._records = records

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import structlog
 
+from clock import Clock
 from health import Health
 from persistence.catchup_by_shard import CatchUpByShard
 from persistence.holders import ConversationHolder
@@ -48,7 +49,7 @@ class Lifecycle:
         gate: Gate,
         shards: Shards,
         retention: timedelta,
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._snapshots = snapshots
         self._conversations = conversations

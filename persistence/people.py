@@ -6,12 +6,12 @@ So processes that share a store never overwrite each other's rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 import orjson
 import structlog
 from pydantic import ValidationError
 
+from clock import Clock
 from discord_io.backlog import id_at
 from persistence.snapshots import Snapshots
 from state.consent import MARKS, Forgotten, Whose
@@ -37,7 +37,7 @@ class People:
         forgotten: Forgotten,
         snapshots: Snapshots,
         stores: Callable[[int], bool],
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._clock = clock
         self.opted_out = opted_out

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
+from clock import Clock
 from conversation import ConversationManager
 from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
@@ -31,7 +32,7 @@ class Privacy:
         decision_log: DecisionLog,
         people: People,
         reread: timedelta,
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._holders = holders
         self._snapshots = snapshots

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from time import perf_counter
 from typing import Any
@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, JsonValue, TypeAdapter
 
+from clock import Clock, utc_now
 from state.metrics import Metrics
 from state.prompts import Ask, AwaitingType, ResolutionType, read_state
 from state.resolution import resolve
@@ -136,7 +137,7 @@ class ConversationStateManager:
     def __init__(
         self,
         *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
         awaiting_ttl_seconds: float = AWAITING_TTL_SECONDS,
         soft_context_ttl_seconds: float = SOFT_CONTEXT_TTL_SECONDS,
         cache_ttl_seconds: float = CACHE_TTL_SECONDS,
@@ -421,9 +422,8 @@ class ConversationStateManager:
         return self._metrics.figures()
 
     def _touch(self, chat_guid: ChatGuid) -> _Chat:
-        now = self._clock()
-        chat = self._chats.setdefault(chat_guid, _Chat(now, [], None))
-        chat.used = now
+        chat = self._chats.setdefault(chat_guid, _Chat(self._clock(), [], None))
+        chat.used = self._clock()
         return chat
 
     def _open(self, chat_guid: ChatGuid, user_id: int | None, at: datetime | None = None) -> list[Prompt]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Protocol
 
+from clock import Clock
 from setting_values import BudgetLimit
 from state.limits import Cap, Limits, Reached
 from state.spending import PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
@@ -68,7 +68,7 @@ class Budget:
     def __init__(
         self,
         limits: Limits,
-        clock: Callable[[], datetime],
+        clock: Clock,
         store: Store | None = None,
         calls: Calls | None = None,
         shared: Shared | None = None,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
 
+from clock import Clock, utc_now
 from state.session import Session, VersionError, new_id
 from state.session_files import SessionFiles
 from state.session_form import (
@@ -79,7 +80,7 @@ class SessionManager:
         format: str = "json",  # noqa: A002 - the document's name for it
         auto_save_interval: float = 60,
         *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         """Raises ValueError for a format other than "json"."""
         if format != "json":

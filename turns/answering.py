@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
@@ -18,6 +17,7 @@ from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Ou
 from agents.models import Models, sight_of
 from agents.team import Team
 from agents.tracing import span
+from clock import Clock
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
 from files.reading import FileReader, Reading
@@ -159,7 +159,7 @@ class Answering:
         slots: TurnSlots,
         *,
         waiting: Callable[[int], Collection[int]],
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._team = team
         self._miniapps = miniapps

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from activity import Activity
+from clock import Clock
 from conversation import ConversationManager
 from counts import Counts, Faults
 from decision import RecentDecisions
@@ -69,7 +70,7 @@ class Shown:
     feed: Feed
     sizes: KeptSizes
     noted: Callable[[float], Awaitable[object]]
-    clock: Callable[[], datetime]
+    clock: Clock
     started_at: datetime
     model: str
     practices: Mapping[str, str]
