@@ -103,7 +103,11 @@ class StateParts:
         )
         self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         ledger = Ledger(self.opted_out)
-        self.accounts = None if self.cluster is None else _accounts(self.cluster, ledger)
+        self.accounts: Accounts | None = None
+        if self.cluster is not None:
+            from cluster.accounts import Accounts  # noqa: PLC0415 - a process alone needs no Redis
+
+            self.accounts = Accounts(self.cluster, ledger)
         self.limits = owners_limits(settings, self.guild_settings, ledger, self.accounts)
         self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity, self.accounts)
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
@@ -147,9 +151,3 @@ class StateParts:
             return True
         channel = self.offer_channels.get(channel_id)
         return channel is not None and channel.offer is not None and not channel.is_overdue(at)
-
-
-def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:
-    from cluster.accounts import Accounts  # noqa: PLC0415 - a process alone needs no Redis
-
-    return Accounts(cluster, ledger)

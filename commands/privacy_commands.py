@@ -105,17 +105,15 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
 
 
 def add_practices(tree: app_commands.CommandTree, practices: Mapping[str, str], public_address: str | None) -> None:
+    lines = [f"- **{about}**: {plain(says)}" for about, says in practices.items()]
+    more = [f"All of it: <{public_address}/privacy>"] if public_address else []
+    in_short = "\n".join([IN_SHORT, *lines, CHOICES, *more])
+
     @tree.command(description="What do I keep of what is said, and who receives it?")
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def privacy(interaction: discord.Interaction) -> None:
-        await _carry_out(interaction, _in_short(practices, public_address))
-
-
-async def _in_short(practices: Mapping[str, str], public_address: str | None) -> Outcome:
-    lines = [f"- **{about}**: {plain(says)}" for about, says in practices.items()]
-    more = [f"All of it: <{public_address}/privacy>"] if public_address else []
-    return "\n".join([IN_SHORT, *lines, CHOICES, *more])
+        await whisper(interaction, in_short)
 
 
 async def _carry_out(interaction: discord.Interaction, work: Awaitable[Outcome]) -> None:

@@ -64,7 +64,9 @@ class DiscordRest:
             while True:
                 try:
                     async with self._http.get(self._base + path, allow_redirects=False) as response:
-                        self._compare(response.headers.get("Date", ""))
+                        with suppress(ValueError):
+                            date = parsedate_to_datetime(response.headers.get("Date", ""))
+                            self.skew = time.time() - date.timestamp()
                         body = await _body(response)
                 except (aiohttp.ClientError, OSError, ValueError) as error:
                     if isinstance(error, TimeoutError):
@@ -80,10 +82,6 @@ class DiscordRest:
         if body is None:
             raise UnreachableError("what answers is not Discord")
         return body
-
-    def _compare(self, date: str) -> None:
-        with suppress(ValueError):
-            self.skew = time.time() - parsedate_to_datetime(date).timestamp()
 
 
 async def _body(response: aiohttp.ClientResponse) -> Any:

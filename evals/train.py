@@ -273,15 +273,10 @@ def train(irc: Path, files: Sequence[Path], own: Sequence[Path]) -> tuple[ModelF
     whole = Data.of([*common, *(row for name in rooms for row in rows[name])])
     final = {question: trained(whole, question) for question in Question}
     about = _about(irc, rooms, own, whole, point)
-    left_out.append(_of_irc_alone(common))
+    # What one would have without rooms, to compare with: whatever is said to the bot is answered.
+    said = dict.fromkeys(Question, trained(Data.of([row for row in common if not row.is_room]), Question.SAID))
+    left_out.append(file_of(said, Calibrations(BY_SAID, BY_SAID), {"left out": "irc"}, ANY_POINT))
     return file_of(final, calibrated(list(found.values()), list(data.values())), about, point), left_out
-
-
-def _of_irc_alone(common: Sequence[Row]) -> ModelFile:
-    """What one would have without rooms, to compare with: whatever is said to the bot is answered."""
-    said = trained(Data.of([row for row in common if not row.is_room]), Question.SAID)
-    both = dict.fromkeys(Question, said)
-    return file_of(both, Calibrations(BY_SAID, BY_SAID), {"left out": "irc"}, ANY_POINT)
 
 
 def _rows_of_example(example: Example) -> list[Row]:

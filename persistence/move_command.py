@@ -44,7 +44,9 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
                 sys.stderr.write(f"{from_name} has only a part of the data, as copying into it was interrupted.\n")
                 return 2
             if target.channels(MOVING):  # it was interrupted, and no bot has started since
-                _clear(target)
+                for rows in _all(target):
+                    target.write(dict.fromkeys(rows))
+                target.write({Key(MOVING, 0): None})
             if set(target.kinds()) - {CHECK}:
                 sys.stderr.write(f"{to_name} is not empty: use an empty one.\n")
                 return 2
@@ -83,13 +85,6 @@ def _copy(source: Store, target: Store) -> tuple[int, Counter[str]]:
         target.write(rows)
         count += len(rows)
     return count, damaged
-
-
-def _clear(store: Store) -> None:
-    """Deletes all rows, the MOVING row last."""
-    for rows in _all(store):
-        store.write(dict.fromkeys(rows))
-    store.write({Key(MOVING, 0): None})
 
 
 def _all(store: Store) -> Iterator[dict[Key, bytes | None]]:

@@ -68,7 +68,9 @@ class World(Access):
         )
         thread = Channel(starter.id if starter else self.next_id(), name, type=type, parent_id=parent.id, thread=state)
         thread.guild_id = parent.guild_id
-        self._keep_thread(thread)
+        if len(self.threads) >= _MAX_THREADS:
+            del self.threads[min(self.threads, key=lambda one: not self.thread(self.threads[one]).archived)]
+        self.threads[thread.id] = thread
         self.emit(Event(name="THREAD_CREATE", channel=thread, data={"newly_created": True}))
         self._members_changed(thread, owner.id)
         if starter is not None:
@@ -82,11 +84,6 @@ class World(Access):
             reference = Reference(None, thread.id)
             self.post(parent, owner, Draft(content=name, type=THREAD_CREATED, reference=reference, allowed=NOBODY))
         return thread
-
-    def _keep_thread(self, thread: Channel) -> None:
-        if len(self.threads) >= _MAX_THREADS:
-            del self.threads[min(self.threads, key=lambda one: not self.thread(self.threads[one]).archived)]
-        self.threads[thread.id] = thread
 
     def thread(self, channel: Channel) -> Thread:
         """The thread's own fields. ApiError 50024: the channel is no thread."""

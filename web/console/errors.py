@@ -68,16 +68,11 @@ def _parts(request: web.Request) -> dict[str, Any]:
         Shortcoming(
             fault,
             _where(bot, fault, guilds, places, shows_content=shows_content),
-            _remedy(fault),
+            (fault.kind is FaultKind.MODEL and REMEDIES_BY_CODE.get(fault.code)) or REMEDIES[fault.kind],
         )
         for fault in found
     ]
     return {"errors": part(request, "errors_list.html", faults=faults, last_hour=bot.faults.last_hour())}
-
-
-def _remedy(fault: Fault) -> str:
-    by_code = REMEDIES_BY_CODE.get(fault.code) if fault.kind is FaultKind.MODEL else None
-    return by_code or REMEDIES[fault.kind]
 
 
 def _where(
