@@ -347,7 +347,7 @@ def unsaid(
 def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage]:
     """The history from this message on: without earlier messages, and without answers to them alone.
 
-    Tool results go where the answer may draw on earlier messages.
+    Tool results and waiting runs go where they may draw on earlier messages; a newcomer's run was told none.
     """
     kept, told, has_before = list[ModelMessage](), set[int](), False
     for message in history:
@@ -356,7 +356,8 @@ def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage
             has_before = has_before or min(told, default=0) < since or cut_before(message) is not None
         if max(told, default=0) < since:
             continue
-        if isinstance(message, ModelResponse) and (has_before if uses_tools(message) else min(told) < since):
+        drawn = has_before if uses_tools(message) else min(told) < since and not _kept_beside(message).get("newcomers")
+        if isinstance(message, ModelResponse) and drawn:
             message = replace(message, metadata=None)  # noqa: PLW2901
         kept.append(message)
     return reworded(kept, dict.fromkeys(tag["message_id"] for tag in tags_in(kept) if tag["message_id"] < since))

@@ -32,7 +32,7 @@ from conversation import MessageRecord
 from discord_io.split import is_blank
 from llm_history import History
 from state.message import LINK, Source, sources_of
-from state.prompts import Ask, AwaitingType, ResolutionType
+from state.prompts import NEWCOMERS, Ask, AwaitingType, ResolutionType
 
 log = structlog.get_logger()
 
@@ -130,8 +130,9 @@ class Suspended(BaseModel):
 
     said: its messages since the prompt, without people's words; calls: its questions, in this order; results: the
     answers so far, by the call's id. words_of: the sources of the words in said, calls and results; conversation.py
-    looks for this key. people: for whom it runs, the newest to ask last; allowed: who allowed a call, by its id. model:
-    the name of the model that it continues with; empty: the default.
+    looks for this key. people: for whom it runs, the newest to ask last; newcomers: those of them who may not read what
+    was said before they came, and so was not told the run, whoever answers; allowed: who allowed a call, by its id.
+    model: the name of the model that it continues with; empty: the default.
     """
 
     # defer_build: at the start it would take 60 ms.
@@ -142,6 +143,7 @@ class Suspended(BaseModel):
     results: dict[str, Any] = {}
     words_of: list[Source] = []
     people: list[int] = []
+    newcomers: list[int] = []
     allowed: dict[str, int] = {}
     model: str = ""
     ask_id: str = Field(default_factory=lambda: uuid4().hex)
@@ -187,6 +189,7 @@ class Suspended(BaseModel):
             results=too_long | too_many,
             words_of=[*dict.fromkeys([*words_of, *words_in(messages)])],
             people=[*runs_for.people - {runs_for.user_id}, runs_for.user_id],
+            newcomers=[*runs_for.newcomers],
             allowed=dict(runs_for.allowed),
             model=model,
         )
@@ -199,7 +202,8 @@ class Suspended(BaseModel):
     @property
     def ask(self) -> Ask:
         first = self.open[0]
-        return Ask(first.awaiting, first.options, {"ask_id": self.ask_id, APPROVAL: first.is_approval}, SOURCE)
+        context = {"ask_id": self.ask_id, APPROVAL: first.is_approval, NEWCOMERS: self.newcomers}
+        return Ask(first.awaiting, first.options, context, SOURCE)
 
     def response(self, text: str) -> ModelResponse:
         """The response that the history keeps. text: all that people read."""
@@ -218,8 +222,8 @@ class Suspended(BaseModel):
 
     def asked(self, now: Asked) -> Asked:
         """For whom the resumed run's tools run: those for whom it began, whoever has just answered."""
-        people = self.people or [now.user_id]
-        return replace(now, user_id=people[-1], people=frozenset(people), allowed=self.allowed)
+        people, newcomers = self.people or [now.user_id], frozenset(self.newcomers)
+        return replace(now, user_id=people[-1], people=frozenset(people), newcomers=newcomers, allowed=self.allowed)
 
     def deferred_results(self) -> DeferredToolResults:
         """The results with which pydantic-ai resumes the run."""

@@ -30,7 +30,8 @@ class Asked:
     people: all whose questions are answered together; what one of them may not read is shown to none. links: the
     messages that people linked to in the conversation, each with the id of the user who did. allowed: who allowed a
     call that needed approval, by the call's id. made: files from tools, to be posted with the answer. is_direct: they
-    asked in a direct message, where nobody else reads.
+    asked in a direct message, where nobody else reads. newcomers: those who may not read messages from before they
+    joined.
     """
 
     guild_id: int
@@ -42,6 +43,7 @@ class Asked:
     allowed: Mapping[str, int] = field(default_factory=dict)
     made: list[MadeFile] = field(default_factory=list, compare=False)
     is_direct: bool = False
+    newcomers: frozenset[int] = frozenset()
 
     @property
     def everybody(self) -> frozenset[int]:

@@ -132,7 +132,7 @@ class GeneralAgent:
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         seen = request.seen
         waited = find_suspended(seen.history, request.reply.ask_id) if request.reply else None
-        if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
+        if waited and not request.asked.newcomers.issubset(waited[1].people):
             waited = None  # not all who ask now may see the tool results of that run
         if _is_without_tools(request.place):
             waited = None  # tools were switched off since it asked

@@ -21,6 +21,7 @@ from understanding.choice_text import Option
 MAX_KEYS = 20  # of soft context, which is passed on with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 GO_ON = "Go on"
+NEWCOMERS = "newcomers"  # in the context: those for whom the agent asks and who may not read what was said before
 ENDS_WITH = "ends_with"  # in the context: the last words of a cut answer that the bot can go on with
 MAX_OPTIONS = 100  # a typed answer can choose among so many; buttons and menus have at most 25
 # orjson would write dataclasses and dates as text, which is not what the asker would expect back.
@@ -73,6 +74,11 @@ class Ask:
     def ends_with(self) -> str:
         """The last words of the answer that it offers to go on with; empty: it is no such offer but a question."""
         return str(self.context.get(ENDS_WITH, ""))
+
+    @property
+    def newcomers(self) -> frozenset[int]:
+        """The people for whom the agent asks and who may not read what was said before they came, whoever answers."""
+        return frozenset(self.context.get(NEWCOMERS, ()))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -239,6 +239,7 @@ class Answering:
                     for link in m.links
                 ),
                 is_direct=place.kind is PlaceKind.DIRECT,
+                newcomers=frozenset(turn.newcomers),
             ),
             shared={} if turn.newcomers else self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,

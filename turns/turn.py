@@ -257,8 +257,11 @@ class Turn:
 
     @property
     def newcomers(self) -> set[int]:
-        """The authors of questions who may not read messages from before they joined."""
-        return {q.message.author_id for q in self.questions if not q.reads_history}
+        """Those who may not read messages from before they joined: authors of questions, and those for whom an agent
+        asked what the authors answer."""
+        authors = {q.message.author_id for q in self.questions if not q.reads_history}
+        prompts = (q.meaning.prompt for q in self.questions if not q.by_miniapp)
+        return authors.union(*(prompt.ask.newcomers for prompt in prompts if prompt))
 
     @property
     def may_decline(self) -> bool:

@@ -262,6 +262,38 @@ async def test_what_was_asked_before_a_newcomer_came_is_not_answered_together_wi
     assert "how late" in scene.told()
 
 
+@pytest.mark.parametrize("way", ["allowed by another", "asked together"])
+async def test_what_a_newcomer_began_tells_nothing_of_before_whoever_answers_its_question(
+    scene: Scene, way: str
+) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    await scene.ask("Chloe", SECRET)
+    if way == "allowed by another":
+        scene.stub.replies.append(call("create_poll", question="Lunch?", options=["noon", "one"]))
+        unanswered = scene.say("Chloe", f"<@{scene.pg.person('Ada')}> the second code is daffodil")
+        assert not (await scene.decision(unanswered)).respond
+        await scene.ask("Ben", "make a poll, and then say what was said before I came")
+    else:
+        gate = scene.held("Hm.")
+        scene.mention("Chloe", "hello")
+        await scene.until(lambda: len(scene.stub.requests) == 2)
+        scene.mention("Ben", "what was said before I came?")
+        last = scene.mention("Ada", "is it much?")
+        await scene.decision(last)
+        scene.stub.replies.append(call("ask_confirmation", question="May I say it?"))
+        gate.set()
+        await scene.outcome(last)
+    begun = len(scene.stub.requests)
+    scene.press("Ada", await scene.card("May I"), "Yes")
+    await scene.until(lambda: len(scene.stub.requests) > begun)
+    await scene.at_rest()
+    assert "before I came" in json.dumps(scene.stub.requests[begun:])
+    assert "bluebell" not in json.dumps(scene.stub.requests[begun:])
+    assert "daffodil" not in json.dumps(scene.stub.requests[begun:])
+    assert tool_results(scene.stub.requests[-1])
+
+
 async def test_what_was_missed_by_a_restart_is_told_to_those_only_who_may_read_it(stage: Scene) -> None:
     """A message that is read later does not say what its author may do."""
     stage.stub.default = lambda _: Reply("I see.")
