@@ -12,7 +12,7 @@ from pydantic_ai.settings import ModelSettings
 from agents.bounded_client import noting_lost
 from agents.failures import describe, may_be_billed
 from agents.metering import names_of, spent_by
-from agents.run import BYTES_PER_TOKEN
+from agents.run import most_of
 from conversation import MessageRecord
 from decider import JudgeError
 from llm_history import told
@@ -54,7 +54,7 @@ async def ruled_by(
     the use, the reserved tokens count, also after a cancelled call or a broken connection, which may be billed.
     """
     usage, response = RunUsage(), None
-    names, sent = names_of(agent.model), len(f"{question}{instructions}".encode(errors="replace")) // BYTES_PER_TOKEN
+    names, sent = names_of(agent.model), most_of(f"{question}{instructions}")
     spent = Spent(names[0], sent, output)
     if (settle := await purse.call(spent.tokens, output, names)) is None:
         raise OverBudgetError("The budget is spent, or about to be.")

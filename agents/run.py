@@ -48,7 +48,9 @@ NO_TOOLS = re.compile(
     r"not support tools|support tool use|enable-auto-tool-choice|tool calling\W{0,3} is not supported",
     re.IGNORECASE,
 )
-BYTES_PER_TOKEN = 3  # at least: English has more than 4, other scripts about 3
+BYTES_PER_TOKEN = 3  # at least, of words: English has more than 4, other scripts about 3
+# Letters, spaces, and bytes of other scripts. What is left are digits and signs, which many models read one by one.
+OF_WORDS = bytes((*b" \n", *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1), *range(0x80, 0xF0)))
 
 
 @dataclass(slots=True)
@@ -138,8 +140,8 @@ class Run:
         answer at once does not count less than is billed."""
         if not self.is_asking:
             return Spent(self.names[0])
-        text = len(self.text.removeprefix(self.before).encode(errors="replace")) // BYTES_PER_TOKEN
-        said = max(text, (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
+        text = self.text.removeprefix(self.before)
+        said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
         return self._and_lost(Spent(self.names[0], self.sent, said + self.unseen))
 
     def spent(self, told: Spent | None) -> Spent:
@@ -251,15 +253,22 @@ def size_of(tool: ToolDefinition) -> int:
 
 def most_tokens(messages: Sequence[ModelMessage], told: int) -> int:
     """The most tokens that these messages can be, with `told` bytes of instructions and tools."""
-    images = 0
+    images = tokens = 0
     for part in (part for message in messages for part in message.parts):
         content = getattr(part, "content", None) or getattr(part, "args", "")
         for item in content if isinstance(content, list) else [content]:
             if is_picture(item):
                 images += 1
                 continue
-            told += len(str(item.content if isinstance(item, TextContent) else item).encode(errors="replace"))
-    return told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
+            tokens += most_of(str(item.content if isinstance(item, TextContent) else item))
+    return tokens + told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
+
+
+def most_of(text: str) -> int:
+    """The most tokens that a text can be, as far as models are known."""
+    written = text.encode(errors="replace")
+    singly = len(written.translate(None, OF_WORDS))
+    return singly + (len(written) - singly) // BYTES_PER_TOKEN
 
 
 def sanitized(response: ModelResponse) -> ModelResponse:

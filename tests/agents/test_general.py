@@ -184,9 +184,13 @@ async def test_a_line_that_breaks_before_the_first_word_is_paid_and_one_that_rea
     assert (unreached.kind, unreached.tokens) == (FailureKind.UNAVAILABLE, 0)
 
 
-async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(stub: StubModel, model: Model) -> None:
+@pytest.mark.parametrize("letter", ["あ", "7", "~"])
+async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(
+    stub: StubModel, model: Model, letter: str
+) -> None:
+    """Models read some scripts letter by letter, many of them also digits and signs."""
     tool: Tool[Asked] = Tool(lambda: "", name="tool", description="x" * 3_000)
-    agent, turn = GeneralAgent(model, tools=[tool]), request(said(ANNA, "あ" * 2_000, images=(IMAGE,)))
+    agent, turn = GeneralAgent(model, tools=[tool]), request(said(ANNA, letter * 2_000, images=(IMAGE,)))
     stub.replies.append(Reply("Once upon a time", chunk=4, gate=asyncio.Event()))
     shown = asyncio.Event()
     running = asyncio.create_task(agent.respond(turn, lambda _text: shown.set()))
@@ -197,7 +201,7 @@ async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(stub:
     assert agent.interrupted(turn, "").tokens >= described + 2_000 + IMAGE_TOKENS
 
 
-@pytest.mark.parametrize("letter", ["a", "あ"])
+@pytest.mark.parametrize("letter", ["a", "あ", "7"])
 async def test_an_answer_that_reaches_its_greatest_length_is_paid_whole(
     stub: StubModel, model: Model, letter: str
 ) -> None:
