@@ -34,7 +34,7 @@ from agents.models import CACHED, SETTINGS, NamedModel
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
-from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
+from llm_history import CHARACTERS_PER_TOKEN
 from state.message import Source
 from state.spending import LONG_ANSWER, Spent
 
@@ -49,6 +49,7 @@ NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 BYTES_PER_TOKEN = 3  # at least, of words: English has more than 4, other scripts about 3
+MOST_OF_A_PICTURE = 2_500  # tokens, as gpt-5-mini bills a large one; a few models bill more for it
 # Letters, spaces, and bytes of other scripts. What is left are digits and signs, which many models read one by one.
 OF_WORDS = bytes((*b" \n", *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1), *range(0x80, 0xF0)))
 
@@ -261,7 +262,7 @@ def most_tokens(messages: Sequence[ModelMessage], told: int) -> int:
                 images += 1
                 continue
             tokens += most_of(str(item.content if isinstance(item, TextContent) else item))
-    return tokens + told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
+    return tokens + told // BYTES_PER_TOKEN + images * MOST_OF_A_PICTURE
 
 
 def most_of(text: str) -> int:
