@@ -37,6 +37,9 @@ from understanding.enrichment import enrich
 
 log = structlog.get_logger()
 
+SAID_BEFORE = (
+    "I cannot go on with this for you: it has what was said before you came, and you may not read the history here."
+)
 HISTORY_DEADLINE_SECONDS = 1.5
 MAX_NOTE = 500  # characters of soft context that the agent is told
 RECENT_MESSAGES = 12  # what the rewriting model is shown
@@ -182,7 +185,7 @@ class Answering:
             turn.conversation.begin_turn()
         if turn.by_miniapp:
             turn.begin_typing()
-            return await self._flow(turn.questions[-1])
+            return await self._flow(turn.questions[-1], turn.conversation)
         PAYER.set(turn.payer)  # for the calls that pick an agent or complete a query
         async with self._slots.taken(turn):
             turn.begin_typing()
@@ -303,11 +306,15 @@ class Answering:
         """The incomplete answer of an interrupted turn; None where no agent was asked."""
         return self._team[turn.agent].interrupted(turn.request, turn.text) if turn.request else None
 
-    async def _flow(self, question: Question) -> Answer | Failure:
-        """A mini-app's answer, which needs no model."""
+    async def _flow(self, question: Question, conversation: ChannelConversation | None) -> Answer | Failure:
+        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read."""
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         kept = self._miniapps.said(meaning.miniapp_id or "", question.channel_id)
+        if not question.reads_history and conversation:  # anybody may answer some prompts
+            since = conversation.seen_since({message.author_id})
+            if any(message_id < since for message_id in kept):
+                return Answer(SAID_BEFORE, [], 0)
         self._records.looked_up(question.channel_id, [("person", who) for who in kept.values()])
         context = MiniAppContext(
             text=meaning.query,
