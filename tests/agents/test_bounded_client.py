@@ -14,7 +14,7 @@ from openai import _models
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
-from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS
+from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS, MAX_LINES
 from agents.fast import OUTPUT_TOKENS
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
@@ -137,9 +137,11 @@ async def test_a_client_that_is_made_anew_is_bounded_too(serve: Serve) -> None:
     [
         event({"content": "x" * MAX_EVENT_BYTES}),
         b"data: \n" * (MAX_EVENT_BYTES // 7 + 1),
+        b":\n" * (MAX_LINES + 1),
+        b":\r" * (MAX_LINES + 1),
         event({"tool_calls": [{"index": n, "id": f"c{n}", "function": {"name": "t"}} for n in range(9_000)]}),
     ],
-    ids=["a delta", "lines of one event", "calls of tools"],
+    ids=["a delta", "lines of one event", "short lines", "short lines by carriage returns", "calls of tools"],
 )
 async def test_an_event_that_is_too_large_ends_the_answer_with_what_came_before(serve: Serve, large: bytes) -> None:
     body = event({"content": "First words"}) + large + event({}, "stop")
