@@ -18,6 +18,7 @@ from command_line import command_line
 from commands.items import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
+from discord_io.incoming_messages import STEPS
 from discord_io.message_records import replied_to_id
 from running_bot import RunningBot
 
@@ -71,14 +72,14 @@ class Parley(RunningBot):
     # What is said, and where
 
     async def on_message(self, message: discord.Message) -> None:
-        channel_id, answered_id = message.channel.id, replied_to_id(message)
-        guild_id = message.guild.id if message.guild else 0
+        channel_id, guild_id = message.channel.id, message.guild.id if message.guild else 0
         if self.user and message.author.id == self.user.id:
             self.parts.other_process.overheard(message)
-            self.turns.overheard(channel_id, message.id, message.content, answered_id)
+            self.turns.overheard(channel_id, message.id, message.content, replied_to_id(message))
             return
-        self.parts.reader.count(message)
-        if answered_id and not self.parts.reader.hears(message):
+        if message.type in STEPS:
+            self.parts.reader.count(message)
+        if message.reference and (answered_id := replied_to_id(message)) and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
         if self.health.is_lost(self._shards.of(guild_id)):  # the message is replayed, from meanwhile
             self.conversations.end_if_silent(channel_id, until=message.created_at)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 Clock = Callable[[], datetime]
 """Returns the time, with its time zone."""
 
-
-def utc_now() -> datetime:
-    """The machine's time."""
-    return datetime.now(UTC)
+utc_now: Clock = partial(datetime.now, UTC)
+"""The machine's time."""

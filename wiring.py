@@ -255,7 +255,13 @@ class Parts(StateParts):
             offers=OfferReplies(self.proactive_offers, self.offers, intake, self.decisions),
         )
         self.inbox = Inbox(
-            self.reader, self.conversations, self.proactive_offers, self.records, self.handler, self.history
+            self.reader,
+            self.places,
+            self.conversations,
+            self.proactive_offers,
+            self.records,
+            self.handler,
+            self.history,
         )
 
     def _build_keeping(self) -> None:

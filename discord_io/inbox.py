@@ -14,6 +14,7 @@ import discord
 from conversation import ConversationManager, MessageRecord
 from discord_io.channel_history import with_forwarded
 from discord_io.incoming_messages import MessageReader
+from discord_io.places import Places
 from incoming import Incoming
 from state.message import NOBODY, requoted, sources_of
 
@@ -59,6 +60,7 @@ class Inbox:
     def __init__(
         self,
         reader: MessageReader,
+        places: Places,
         conversations: ConversationManager,
         listener: Listener,
         records: Records,
@@ -66,6 +68,7 @@ class Inbox:
         history: History,
     ) -> None:
         self._reader = reader
+        self._places = places
         self._conversations = conversations
         self._listener = listener
         self._records = records
@@ -81,19 +84,15 @@ class Inbox:
         Nearly every message of every channel ends here: it is outside any conversation, and not for the bot. Other
         bots' messages count only within a conversation.
         """
-        channel_id = message.channel.id
-        is_heard = self._reader.hears(message) or (
-            self._conversations.get(channel_id) and self._reader.is_other_bots(message)
-        )
+        channel, channel_id, guild_id = message.channel, message.channel.id, message.guild.id if message.guild else 0
+        conversation = self._conversations.get(channel_id)
+        is_heard = self._reader.hears(message) or (conversation and self._reader.is_other_bots(message))
         if not is_heard or message.id in self._seen:  # after a RESUME Discord can send one twice
             return
-        if not (
-            self._listens(message.channel)
-            or self._conversations.get(channel_id)
-            or self._reader.may_concern_us(message)
-        ):
+        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else 0
+        follows = self._listener.follows(channel_id, guild_id, parent_id, is_on=self._places.has_offers(channel))
+        if not (follows or conversation or self._reader.may_concern_us(message)):
             self.skip([message.id])
-            guild_id = message.guild.id if message.guild else 0
             self._records.ignored(message.id, guild_id, channel_id, message.author.id)
             return
         await self._in_round.acquire()
@@ -123,11 +122,6 @@ class Inbox:
                 self._seen.pop(message.id, None)  # this process may get the shard back
             if quoted:
                 self._conversations.record_looked_up(channel_id, sources_of(quoted))
-
-    def _listens(self, channel: discord.abc.MessageableChannel) -> bool:
-        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else 0
-        guild_id = channel.guild.id if channel.guild else 0
-        return self._listener.follows(channel.id, guild_id, parent_id, is_on=self._reader.has_offers(channel))
 
     def is_over(self, message_id: int) -> bool:
         """Whether a message was handled, or was deleted before."""

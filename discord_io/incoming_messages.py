@@ -67,10 +67,6 @@ class MessageReader:
         self._name_calls = name_calls
         self._clock = clock
 
-    def has_offers(self, channel: object) -> bool:
-        """Whether offers are on there."""
-        return self._places.has_offers(channel)
-
     def hears(self, message: discord.Message) -> bool:
         """Whether a person posted it in a channel, a thread or a direct message."""
         return is_persons(message) and _is_place(message.channel)
@@ -81,7 +77,7 @@ class MessageReader:
         If not, it starts no conversation, and is not read any further.
         """
         channel = message.channel
-        if is_direct(channel):
+        if message.guild is None:
             return True
         if isinstance(channel, discord.Thread) and self._people_in(channel, message.author.id, message.created_at) == 1:
             return True
@@ -104,10 +100,9 @@ class MessageReader:
         return replied_to.id if replied_to and replied_to.author == self._client.user else None
 
     def count(self, message: discord.Message) -> None:
-        """Counts people who are added to a thread or removed: Discord tells the bot only by this system message."""
-        step = STEPS.get(message.type)
-        if step and isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
-            message.channel.member_count += step
+        """Counts who is added to a thread or removed. Discord tells the bot only by this message, of one of STEPS."""
+        if isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
+            message.channel.member_count += STEPS[message.type]
 
     def counted(self, updated: discord.RawThreadUpdateEvent) -> None:
         """Updates a changed thread's member count, which discord.py does not."""

@@ -34,7 +34,7 @@ MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # with the characters th
 
 def is_persons(message: discord.Message) -> bool:
     """Whether a person posted it: no bot, no webhook, no system message."""
-    return not _is_automatic(message) and message.type in SAID_BY_PEOPLE
+    return message.type in SAID_BY_PEOPLE and not message.author.bot and message.webhook_id is None
 
 
 def is_other_bots(message: discord.Message, bot_user_id: int) -> bool:

@@ -56,7 +56,8 @@ class Gate:
     def is_queued(self, channel_id: int, guild_id: int) -> bool:
         """Whether a new message of this channel must wait(): behind the missed ones, or behind others that wait."""
         # Asked for each message of every channel; nearly always nobody waits.
-        return (bool(self._in_order) and channel_id in self._in_order) or self.is_closed(channel_id, guild_id)
+        waits = self._in_order or self._closed or self._channels or self._leases
+        return bool(waits) and (channel_id in self._in_order or self.is_closed(channel_id, guild_id))
 
     def holds_back(self, shard_id: int) -> bool:
         """Whether new messages on a shard wait for the missed ones."""

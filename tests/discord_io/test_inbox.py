@@ -38,7 +38,9 @@ async def opened(tmp_path: Path) -> tuple[Inbox, Handler, list[discord.Message]]
     """An inbox, who handles what comes in, and messages of one channel."""
     bot, handler = a_bot(state_dir=tmp_path), Handler()
     messages = [a_message(bot, author_id=ANNA, content=f"number {number}") for number in range(3 * IN_A_ROUND)]
-    return Inbox(bot.parts.reader, bot.conversations, handler, handler, handler, bot.parts.history), handler, messages
+    parts = bot.parts
+    inbox = Inbox(parts.reader, parts.places, bot.conversations, handler, handler, handler, parts.history)
+    return inbox, handler, messages
 
 
 async def test_of_many_that_come_at_once_a_few_are_handled_in_each_round_of_the_loop(
