@@ -65,6 +65,7 @@ from persistence.privacy import Privacy
 from persistence.process_holder import ProcessHolder
 from persistence.spending import register_spending
 from persistence.turn_holder import TurnHolder
+from persistence.unfinished_questions import UnfinishedQuestions
 from persistence.watch import Watch
 from shards import Shards
 from state.spending import Payer
@@ -290,14 +291,24 @@ class Parts(StateParts):
             self.privacy,
         )
         self.replays = Replays(self.cluster.sessions, self._clock) if self.cluster else None
+        slots = asyncio.Semaphore(AT_ONCE)
+        unfinished = UnfinishedQuestions(
+            slots,
+            backlog=backlog,
+            conversations=self.conversations,
+            turns=self.turns,
+            snapshots=snapshots,
+            changes=self.changes,
+            clock=self._clock,
+        )
         catch_up = partial(
             CatchUp,
-            slots=asyncio.Semaphore(AT_ONCE),
+            slots=slots,
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
             backlog=backlog,
             conversations=self.conversations,
-            turns=self.turns,
+            unfinished=unfinished,
             snapshots=snapshots,
             gate=self.gate,
             changes=self.changes,

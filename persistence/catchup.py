@@ -15,18 +15,15 @@ from conversation import ConversationManager, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
 from discord_io.inbox import Inbox
 from discord_io.replay import Payload, Replays
-from discord_io.streamed_reply import DELIVERY_SECONDS
+from persistence import unfinished_questions
 from persistence.changes import Changes
 from persistence.expired_conversations import ExpiredConversations
-from persistence.resumed_turns import current_question, needs_discord, turn_to_continue
 from persistence.snapshots import Snapshots
+from persistence.unfinished_questions import UnfinishedQuestions
 from shards import DIRECT
-from state.message import Appended
 from storage.store import StoreError
 from turns.gate import Gate
-from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
-from turns.turn import Question
-from turns.turn_queue import TurnQueue
+from turns.pending_turns import NOTHING
 
 log = structlog.get_logger()
 
@@ -34,8 +31,6 @@ log = structlog.get_logger()
 MAX_REQUESTS = 500
 MAX_MESSAGES = 1_000  # of one channel
 MOST_REVIEWED = 100  # channels checked for edits and deletions, those used last; one request each
-# Waits before reading a channel is tried again; after the last it is given up.
-RETRY_SECONDS = (5.0, 20.0)
 AT_ONCE = 5
 # Messages on their way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
@@ -66,7 +61,7 @@ class CatchUp:
         burst_seconds: float = 0,
         backlog: Backlog,
         conversations: ConversationManager,
-        turns: TurnQueue,
+        unfinished: UnfinishedQuestions,
         snapshots: Snapshots,
         gate: Gate,
         changes: Changes,
@@ -79,8 +74,8 @@ class CatchUp:
         self._burst = timedelta(seconds=burst_seconds)
         self._backlog = backlog
         self._conversations = conversations
-        self._turns = turns
-        self._pending = turns.pending
+        self._unfinished = unfinished
+        self._pending = unfinished.pending
         self._snapshots = snapshots
         self._inbox = inbox
         self._gate = gate
@@ -175,7 +170,7 @@ class CatchUp:
             self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
                 await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
-                self._is_due |= self._gate.is_left(self._shard_id)
+                self._is_due |= self._is_left
                 if not self._is_due:
                     for channel_id in self.expired:
                         self._snapshots.purge(channel_id)
@@ -209,6 +204,11 @@ class CatchUp:
         """Opens the gate, unless a new session has started during the run: what that missed is handled first."""
         if self._sessions == self._running_of:
             self._gate.open(self._shard_id, but=but)
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether the rest is left to the next process."""
+        return self._gate.is_left(self._shard_id)
 
     @property
     def _oldest(self) -> datetime:
@@ -246,7 +246,7 @@ class CatchUp:
         self._cut = set(others[most:])
         news = [n for n in ordered if n.channel_id not in self._cut]
         failed = await self._work_off_all(left, news, after)
-        for seconds in RETRY_SECONDS:
+        for seconds in unfinished_questions.RETRY_SECONDS:
             if not failed:
                 break
             await asyncio.sleep(seconds)
@@ -287,7 +287,11 @@ class CatchUp:
             if is_unfinished:
                 async with self._slots:
                     newest = await self._review(channel_id)
-                await self._finish(channel_id)
+                session = self._sessions
+                if not await self._unfinished.finish(
+                    channel_id, self.expired, self._oldest, lambda: self._is_left or self._sessions != session
+                ):
+                    self._left.add(channel_id)  # for the next process, or the next session
             async with self._slots:
                 if not is_unfinished:
                     newest = await self._review(channel_id)
@@ -310,90 +314,6 @@ class CatchUp:
         except OSError as error:  # of the store; answers need not wait for it
             log.warning("review_failed", channel=channel_id, detail=str(error))
             return None
-
-    # Pending questions
-
-    async def _finish(self, channel_id: int) -> None:
-        questions = self._pending.of(channel_id).questions
-        dropped = [(q, why) for q in questions if (why := self._why_dropped(q))]
-        for question, why in dropped:
-            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why=why)
-        self._pending.dropped(channel_id, [question for question, _ in dropped])
-        asked = self._pending.of(channel_id).questions
-        if not asked:
-            self._pending.adopt(channel_id, NOTHING)
-            return
-        first = min(question.reply_to for question in asked)
-        session, messages = self._sessions, await self._history(asked, channel_id, first - 1)
-        if messages is None and (self._gate.is_left(self._shard_id) or self._sessions != session):
-            self._left.add(channel_id)  # for the next process, or the next session
-            return
-        left = self._pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
-        is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
-        found = [
-            None if is_taken_back and question in left.begun else current_question(self._backlog, question, messages)
-            for question in left.questions
-        ]
-        kept = replace(left, questions=tuple(question for question in found if question))
-        gone = {q.message.message_id for q, there in zip(left.questions, found, strict=True) if not there}
-        if gone:
-            kept = replace(kept, turn=kept.turn and kept.turn.without_history)
-        turn = turn_to_continue(self._backlog, left, kept, messages, self._clock())
-        if gone:
-            self._changes.deleted(channel_id, gone)
-        self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
-        if kept.questions:
-            self._reopen(channel_id, left, kept)
-            log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
-        if turn or kept.waiting:
-            # The process may have posted an answer that it did not store any more.
-            ids = [question.reply_to for question in kept.waiting if not question.card_id]
-            stood = {one: answer for one in ids if (answer := self._backlog.answer(messages or (), one, ()))}
-            self._turns.resume(channel_id, turn, kept.waiting, stood)
-
-    def _why_dropped(self, question: Question) -> str:
-        """Why a pending question is not answered any more; empty: it is answered."""
-        if question.message.timestamp <= self._oldest:
-            return "too old"
-        is_answered = self._backlog.is_answered(question.place, question.message.author_id)
-        return "" if is_answered else "the settings of now leave its place out"
-
-    async def _history(self, asked: Sequence[Question], channel_id: int, after: int) -> list[Message] | None:
-        """The channel's messages since then; None: they cannot be read.
-
-        If only Discord has the text of a question, reading is tried again for DELIVERY_SECONDS.
-        """
-        session, loop, tries = self._sessions, asyncio.get_running_loop(), 0
-        until = loop.time() + DELIVERY_SECONDS
-        while True:
-            async with self._slots:
-                messages = await self._backlog.all_since(asked[0].guild_id, channel_id, after)
-            is_over = self._gate.is_left(self._shard_id) or self._sessions != session
-            is_needed = any(map(needs_discord, self._pending.of(channel_id).questions))
-            if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):
-                return messages
-            wait = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
-            if loop.time() + wait > until:
-                return None
-            tries += 1
-            await asyncio.sleep(wait)
-
-    def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
-        """Makes sure that the questions are in an active conversation, edited ones with their new text."""
-        self.expired.revive(channel_id, min(q.message.timestamp for q in kept.questions))
-        conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
-        words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
-        for question in kept.questions:
-            asked = question.as_kept.message
-            if conversation.find(asked.message_id) is None:
-                # A kill may have come after the question was stored, and before the transcript.
-                self._conversations.record_message(channel_id, asked)
-                parent_id = question.place.parent_id
-                self._snapshots.append(Appended(channel_id, question.guild_id, asked, parent_id=parent_id))
-            if asked.content != words[asked.message_id]:
-                self._conversations.revise(channel_id, asked)
-                self._snapshots.revised(channel_id, asked)
-                self._snapshots.purge(channel_id)
 
     # Missed messages
 
@@ -420,8 +340,8 @@ class CatchUp:
         there = await self._backlog.around(news, messages) if answered else []
         recalled: set[int] = set()
         for read in unknown:
-            if self._gate.is_left(self._shard_id):
-                break  # the next process handles the rest
+            if self._is_left:
+                break
             message = await self._backlog.reread(read) if read.id in self._edited else read
             if message.id not in answered | recalled:
                 self.expired.revive(channel_id, message.created_at)

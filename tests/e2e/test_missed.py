@@ -321,7 +321,7 @@ async def test_what_is_said_meanwhile_waits_for_what_was_missed_in_its_channel_a
 async def test_what_is_said_meanwhile_waits_also_where_the_channel_is_read_at_the_second_try_alone(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.1,))
+    monkeypatch.setattr("persistence.unfinished_questions.RETRY_SECONDS", (0.1,))
     await left(scene)
     talk = scene.say("Ada", "what is the capital of France?")
     missed = scene.mention("Ben", "one")

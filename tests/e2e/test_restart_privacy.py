@@ -9,7 +9,7 @@ import pytest
 
 from commands import privacy_commands
 from decider import Reason
-from persistence import catchup
+from persistence import unfinished_questions
 from playground.model import Message
 from state.optout import UNREAD
 from tests.e2e.test_trip import ADDED, asked_which
@@ -131,7 +131,7 @@ async def test_who_opted_out_and_mentions_the_bot_is_answered_and_not_kept(scene
 async def test_the_question_of_who_opted_out_waits_until_discord_gives_its_words(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catchup, "RETRY_SECONDS", (0.0,))
+    monkeypatch.setattr(unfinished_questions, "RETRY_SECONDS", (0.0,))
     async with life(scene):
         await scene.use("Ada", "optout")
         scene.held()

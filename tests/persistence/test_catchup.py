@@ -20,6 +20,7 @@ from persistence.catchup import AT_ONCE, HELD, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.catchup_by_shard import CatchUpByShard
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
+from persistence.unfinished_questions import UnfinishedQuestions
 from place import Place
 from shards import DIRECT, Shards
 from state.message import Appended
@@ -167,13 +168,23 @@ class Stage:
         self.reviews_fail = False
         self.newest: dict[int, list[Message]] = {}
         self.gate = Gate()
-        self.catch_up = CatchUp(
-            DIRECT,
-            asyncio.Semaphore(AT_ONCE),
-            seconds=SECONDS,
+        slots = asyncio.Semaphore(AT_ONCE)
+        unfinished = UnfinishedQuestions(
+            slots,
             backlog=cast(Backlog, self.backlog),
             conversations=self.bench.conversations,
             turns=self.bench.turns,
+            snapshots=cast(Snapshots, self.snapshots),
+            changes=cast(Changes, self),
+            clock=self.bench.clock,
+        )
+        self.catch_up = CatchUp(
+            DIRECT,
+            slots,
+            seconds=SECONDS,
+            backlog=cast(Backlog, self.backlog),
+            conversations=self.bench.conversations,
+            unfinished=unfinished,
             snapshots=cast(Snapshots, self.snapshots),
             gate=self.gate,
             changes=cast(Changes, self),
@@ -306,7 +317,7 @@ async def test_a_channel_is_read_to_its_end_while_there_are_requests(
 async def test_only_a_channel_that_could_not_be_read_is_read_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("persistence.unfinished_questions.RETRY_SECONDS", (0.0, 0.0))
     stage.backlog.channels = {CHANNEL: [posted(1)], OTHER: [posted(2)]}
     stage.backlog.unreachable = {OTHER}
     with capture_logs() as logs:
@@ -316,7 +327,7 @@ async def test_only_a_channel_that_could_not_be_read_is_read_again(
 
 
 async def test_a_store_that_is_away_meanwhile_is_asked_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("persistence.unfinished_questions.RETRY_SECONDS", (0.0, 0.0))
     stage.backlog.channels = {CHANNEL: [posted(1)]}
     stage.snapshots.outages = 2
     await stage.run()
@@ -326,7 +337,7 @@ async def test_a_store_that_is_away_meanwhile_is_asked_again(stage: Stage, monke
 async def test_while_the_store_is_away_for_long_what_was_missed_stays_due(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("persistence.unfinished_questions.RETRY_SECONDS", (0.0, 0.0))
     stage.backlog.channels = {CHANNEL: [posted(1)]}
     stage.snapshots.outages = 3
     with pytest.raises(StoreError):
@@ -535,7 +546,7 @@ async def test_while_the_store_is_away_the_new_wait_behind_what_was_begun_and_mi
     stage: Stage, monkeypatch: pytest.MonkeyPatch, outages: int
 ) -> None:
     """At the beginning, or where each channel is read."""
-    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("persistence.unfinished_questions.RETRY_SECONDS", (0.0, 0.0))
     begun, missed = posted(1, number=1), posted(2)
     stage.backlog.channels = {CHANNEL: [begun, missed]}
     stage.snapshots.kept_are_away, stage.snapshots.outages = outages == 1, outages - 1

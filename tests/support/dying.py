@@ -28,6 +28,7 @@ from discord_io.inbox import Inbox
 from persistence import catchup, lifecycle
 from persistence.cluster_privacy import ClusterPrivacy
 from persistence.snapshots import Snapshots
+from persistence.unfinished_questions import UnfinishedQuestions
 from shards import Session
 
 NEVER = "never"
@@ -41,7 +42,7 @@ MOMENTS: dict[str, tuple[type, str]] = {
     "it may identify": (connection.Cluster, "may_identify"),
     "the session is ended": (replay.Replays, "end"),
     "it is connected": (bot.Parley, "on_shard_connect"),
-    "what was begun is resumed": (catchup.CatchUp, "_finish"),
+    "what was begun is resumed": (UnfinishedQuestions, "finish"),
     "something is taken up": (Inbox, "take"),
     "something is posted": (DiscordWire, "send"),
 }
