@@ -30,7 +30,7 @@ SENTENCES = {
     FailureKind.TOO_LONG: (
         "Our conversation became too long for my model, so I have started a new one. Please ask me again."
     ),
-    FailureKind.UNAVAILABLE: "My model cannot be reached. Please ask me again in a moment.",
+    FailureKind.UNAVAILABLE: "My model is not available right now. Please ask me again in a moment.",
     FailureKind.LATE: "My model took too long. Please ask me again.",
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
     FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at a time.",
