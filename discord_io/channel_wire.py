@@ -84,7 +84,8 @@ class Wire(Protocol):
 
     async def react(self, message_id: int, emoji: str) -> None: ...
 
-    async def keep_typing(self) -> None: ...
+    async def keep_typing(self, *, after: float = 0.0) -> None:
+        """Shows the bot as typing, after so many seconds, until cancelled."""
 
 
 class Wires(Protocol):

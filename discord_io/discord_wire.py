@@ -138,7 +138,8 @@ class DiscordWire:
 
         Discord refuses a reply to a deleted message, or where the bot may not read the history.
         """
-        self._notes(nonce)
+        if self._own_posts is not None:
+            self._own_posts.sends(nonce)
         ways = list(dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)]))
         async with _problems():
             for way in ways:
@@ -224,7 +225,8 @@ class DiscordWire:
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies. Notifies and pings nobody."""
-        self._notes(nonce)
+        if self._own_posts is not None:
+            self._own_posts.sends(nonce)
         async with _problems():
             message = await self._channel.send(
                 text,
@@ -250,10 +252,6 @@ class DiscordWire:
                 return (await self._channel.fetch_message(message_id)).content
             except discord.NotFound:
                 return None
-
-    def _notes(self, nonce: str) -> None:
-        if self._own_posts is not None:
-            self._own_posts.sends(nonce)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
@@ -309,8 +307,9 @@ class DiscordWire:
         except FAILED as error:
             log.info("reaction_failed", message=message_id, error=str(error))
 
-    async def keep_typing(self) -> None:
-        """Shows the bot as typing until cancelled; gives up quietly if that fails."""
+    async def keep_typing(self, *, after: float = 0.0) -> None:
+        """Shows the bot as typing, after so many seconds, until cancelled; gives up quietly if that fails."""
+        await asyncio.sleep(after)
         while True:
             try:
                 await self._channel.typing()

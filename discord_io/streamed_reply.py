@@ -33,7 +33,7 @@ NONCE_SECONDS = 120.0
 
 class _Content(NamedTuple):
     text: str
-    card: Card | None
+    card: Card | None = None
     files: tuple[str, ...] = ()
 
 
@@ -103,7 +103,7 @@ class StreamedReply:
         self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
             self._take(index, message, _Content(message.content, None, message.files), self._now(), found=True)
-        self.shown = self._text_standing()
+        self.shown = self._text_standing() if adopted else ""
         self._typing: asyncio.Task[None] | None = None
         if types:
             self.begin_typing()
@@ -122,7 +122,7 @@ class StreamedReply:
     def begin_typing(self) -> None:
         """Shows the bot as typing until something is posted."""
         if self._typing is None:
-            self._typing = asyncio.create_task(self._type())
+            self._typing = asyncio.create_task(self._wire.keep_typing(after=TYPING_DELAY_SECONDS))
 
     def show(self, text: str) -> None:
         """Shows this text: the whole answer so far."""
@@ -226,10 +226,6 @@ class StreamedReply:
         """Reacts to the message that would have been replied to."""
         await self._wire.react(self._reply_to(), emoji)
 
-    async def _type(self) -> None:
-        await asyncio.sleep(TYPING_DELAY_SECONDS)
-        await self._wire.keep_typing()
-
     def _stop_typing(self) -> None:
         if self._typing:
             self._typing.cancel()
@@ -245,10 +241,11 @@ class StreamedReply:
             self._changed.clear()
             self._check()
             text, is_final, wanted = self._text, self._final, self._wanted()
-            parts = [content.text for content in wanted]
             # People have read what an earlier process posted: while the answer is made again, it is not shortened.
-            stands = sum(length(part.content.text) for part in self._parts) if self._text_standing() else 0
-            is_held = self._resumes and not is_final and sum(map(length, parts)) < stands
+            is_held = False
+            if self._resumes and not is_final and self._text_standing():
+                stands = sum(length(part.content.text) for part in self._parts)
+                is_held = sum(length(content.text) for content in wanted) < stands
             try:
                 waits = [await self._bring(*content) for content in enumerate(() if is_held else wanted)]
                 wait = min(filter(None, waits), default=None)
@@ -274,12 +271,16 @@ class StreamedReply:
 
     def _wanted(self) -> list[_Content]:
         """The messages as they should be now. Files are attached to the last one, once the answer is complete."""
+        self._made = {}
+        if not self._text:
+            return []
         shown, made = with_files(self._text) if self._attaches else (self._text, [])
-        files = [*made, *(self._extra if self._attaches else ())][:MAX_FILES] if self._final and self._text else []
-        self._made = {file.name: file for file in files}
-        *before, last = split(shown) or [""]
-        ends = [_Content(last, self._card, tuple(self._made))] if last else []
-        return [*(_Content(part, None) for part in before), *ends]
+        if self._final and self._attaches:
+            self._made = {file.name: file for file in [*made, *self._extra][:MAX_FILES]}
+        wanted = [_Content(part) for part in split(shown)]
+        if wanted:
+            wanted[-1] = _Content(wanted[-1].text, self._card, tuple(self._made))
+        return wanted
 
     def _go_without_files(self, error: PostError) -> None:
         """Falls back to the whole text in messages if Discord may have refused the files; else raises the error."""
@@ -335,9 +336,10 @@ class StreamedReply:
         if content.card is None and index in self._carded:  # the card of an answer that was withdrawn
             await self._wire.settle(part.message.message_id, content.text)
         else:
-            self._note_card(index, content)
-            changed = {} if content.files == stood.files else {"files": self._files(content)}
-            await self._wire.edit(part.message.message_id, content.text, content.card, **changed)
+            if content.card:
+                self._carded[index] = content.card
+            files = None if content.files == stood.files else [self._made[name] for name in content.files]
+            await self._wire.edit(part.message.message_id, content.text, content.card, files)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
         self._note_standing(content.text)
@@ -355,10 +357,15 @@ class StreamedReply:
         self._first_sent.setdefault(index, self._now())
         message = await self._find(index) if is_again else None
         if message is None:
-            self._note_card(index, content)
-            nonce, reply_to = self._nonce(index), self._replied_to(index)
-            more = {"files": files} if (files := self._files(content)) else {}
-            message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card, **more)
+            if content.card:
+                self._carded[index] = content.card
+            message = await self._wire.send(
+                content.text,
+                nonce=self._nonce(index),
+                reply_to=None if index else self._reply_to(),
+                card=content.card,
+                files=[self._made[name] for name in content.files],
+            )
         is_ours = message.content in sent
         if not (is_ours or self._resumes):
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
@@ -374,18 +381,12 @@ class StreamedReply:
         if self.stood_at is None and not NOTE.fullmatch(text):
             self.stood_at = self._now()
 
-    def _files(self, content: _Content) -> list[MadeFile]:
-        return [self._made[name] for name in content.files]
-
-    def _note_card(self, index: int, content: _Content) -> None:
-        if content.card:
-            self._carded[index] = content.card
-
     async def _find(self, index: int) -> Posted | None:
         """Looks for a part that was sent before: it may have arrived after all."""
         after = self._parts[-1].message.message_id if self._parts else self._question.message_id
         try:
-            return await self._wire.find(self._sent[index], after=after, reply_to=self._replied_to(index))
+            reply_to = None if index else self._reply_to()
+            return await self._wire.find(self._sent[index], after=after, reply_to=reply_to)
         except PostError as error:
             if error.problem not in (Problem.FORBIDDEN, Problem.UNKNOWN):
                 raise
@@ -394,9 +395,6 @@ class StreamedReply:
             if is_old or (self._resumes and error.problem is Problem.UNKNOWN):
                 raise PostError(Problem.UNKNOWN, str(error)) from error
             return None  # the nonce prevents a second message
-
-    def _replied_to(self, index: int) -> int | None:
-        return self._reply_to() if index == 0 else None
 
     def _nonce(self, index: int) -> str:
         return f"{self._question.message_id}-{index}"

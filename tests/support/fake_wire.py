@@ -134,7 +134,8 @@ class FakeWire:
     async def react(self, message_id: int, emoji: str) -> None:
         self.calls.append(Call("react", _now(), message_id, emoji))
 
-    async def keep_typing(self) -> None:
+    async def keep_typing(self, *, after: float = 0.0) -> None:
+        await asyncio.sleep(after)
         self.typing += 1
         self.typed = True
         try:
