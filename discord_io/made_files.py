@@ -45,6 +45,8 @@ def with_files(text: str) -> tuple[str, list[MadeFile]]:
 
     As the text grows, what has become a file stays one.
     """
+    if "```" not in text and "|" not in text:  # neither code nor a table, as in most answers
+        return text, []
     files: list[MadeFile] = []
     shown: list[str] = []
     lines, at = text.splitlines(keepends=True), 0

@@ -66,7 +66,8 @@ def ending(text: str, limit: int) -> str:
 
 def _cut(opening: str, text: str, limit: int) -> int:
     """How many characters of the text fit into one message after this opening line, with its code block closed."""
-    if _fits((opening + text).rstrip(), limit):
+    whole = (opening + text).rstrip()
+    if length(whole) + LONGEST_CLOSING <= limit or _fits(whole, limit):
         return len(text)
     room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
     for border in BORDERS:
