@@ -102,7 +102,8 @@ class PromptCards:
 
         shown() must then follow. An offer to go on with an answer stays, and is not shown again.
         """
-        if (open_prompt := self._states.awaited_of(channel_id, user_id)) and open_prompt.ask.ends_with:
+        open_prompt = self._states.awaited_of(channel_id, user_id)
+        if open_prompt is None or open_prompt.ask.ends_with:
             return None
         match self._states.missed(channel_id, user_id):
             case (prompt, Miss.ASKS_AGAIN):

@@ -90,11 +90,6 @@ class OfferChannel:
     planned: datetime | None = None
 
     @property
-    def messages(self) -> Sequence[MessageRecord]:
-        """The recent messages of people, oldest first, at most an hour old."""
-        return self.recent.messages
-
-    @property
     def unanswered(self) -> Sequence[MessageRecord]:
         """The recent messages that nobody has answered and no offer was about, newest first."""
         done = {*self.recent.answered, *self.offered}
@@ -104,7 +99,7 @@ class OfferChannel:
     def is_at_rest(self) -> bool:
         """Whether nothing of it needs to be kept: it is as if nothing had ever happened there."""
         # Past offers count against the daily cap, also after offers were switched off and on again.
-        is_wanted = bool(self.messages) if self.parent_id else self.is_on
+        is_wanted = bool(self.recent.messages) if self.parent_id else self.is_on
         is_idle = not (is_wanted or self.offer or self.is_busy or self.made)
         return is_idle and self.machine.can_deliver_proactive()[0]
 
@@ -145,7 +140,7 @@ class OfferChannel:
             return "daily_cap"
         if self.limits.is_quiet(now):
             return "quiet_hours"
-        return "fast_exchange" if is_fast_exchange(self.messages, now) else None
+        return "fast_exchange" if is_fast_exchange(self.recent.messages, now) else None
 
     def earliest(self, now: datetime) -> datetime | None:
         """The earliest time at which the machine and the daily cap allow an offer. None: now."""
@@ -160,8 +155,8 @@ class OfferChannel:
     def next_look(self, now: datetime) -> datetime | None:
         """When to check it next. None: no need."""
         times = [*(at for at, _ in self.looks), *(note.due for note in self.notes if note.due > now)]
-        if self.messages:
-            times.append(self.messages[0].timestamp + MAX_AGE)
+        if self.recent.messages:
+            times.append(self.recent.messages[0].timestamp + MAX_AGE)
         if self.made:
             times.append(self.made[0] + WEEK)
         if self.offer:
@@ -174,11 +169,12 @@ class OfferChannel:
         """When the machine's timeout or cooldown ends if nothing happens. None: neither runs."""
         machine, thinking = self.machine, self.machine.thinking
         if machine.current_state is not AgentStateV2.THINKING:
-            return _moment(machine.last_interaction_at + self.limits.timeout_seconds) + MOMENT
+            return datetime.fromtimestamp(machine.last_interaction_at + self.limits.timeout_seconds, UTC) + MOMENT
         if not thinking.cooldown_active:
             return None
         seconds = thinking.active_cooldown_period_s
-        return _moment(thinking.cooldown_started_at + (self.limits.cooldown_seconds if seconds is None else seconds))
+        seconds = self.limits.cooldown_seconds if seconds is None else seconds
+        return datetime.fromtimestamp(thinking.cooldown_started_at + seconds, UTC)
 
     def look_at(self, at: datetime, trigger: str = ANY) -> None:
         """Schedules a trigger's check, ANY for all triggers. Keeps the last 100: recent messages are fewer."""
@@ -204,7 +200,7 @@ class OfferChannel:
         self.made = [*self.made, now]
         self.exclude(offer.subject_id)
         if subject := offer.opportunity.subject:  # the same person's earlier wordings of the question are not offered
-            for message in self.messages:
+            for message in self.recent.messages:
                 if message.author_id == subject.author_id and message.message_id < subject.message_id:
                     self.exclude(message.message_id)
         self.notes = [note for note in self.notes if note != offer.opportunity.note]
@@ -212,23 +208,6 @@ class OfferChannel:
     def exclude(self, message_id: int) -> None:
         """Notes that no further offer is made about this message."""
         self.offered = [*self.offered, message_id][-MAX_OFFERED:]
-
-    def stored(self) -> StoredChannel | None:
-        """What OfferChannels.restore reads. None: nothing to store."""
-        if self.is_at_rest:
-            return None
-        self.is_kept = True
-        lists = tuple(self.notes), tuple(self.made), tuple(self.offered)
-        return StoredChannel(
-            self.is_on,
-            self.guild_id,
-            self.machine.to_dict(),
-            self.offer,
-            *lists,
-            self.setbacks,
-            self.parent_id,
-            follows_settings=True,
-        )
 
 
 class OfferChannels:
@@ -326,7 +305,20 @@ class OfferChannels:
     def stored(self, channel_id: int) -> StoredChannel | None:
         """What restore() reads. None: nothing to store."""
         channel = self._channels.get(channel_id)
-        return channel.stored() if channel else None
+        if channel is None or channel.is_at_rest:
+            return None
+        channel.is_kept = True
+        lists = tuple(channel.notes), tuple(channel.made), tuple(channel.offered)
+        return StoredChannel(
+            channel.is_on,
+            channel.guild_id,
+            channel.machine.to_dict(),
+            channel.offer,
+            *lists,
+            channel.setbacks,
+            channel.parent_id,
+            follows_settings=True,
+        )
 
     def restore(self, channel_id: int, stored: Any) -> StoredChannel:
         """Restores and returns what stored() returned. A machine whose snapshot cannot be read is replaced.
@@ -373,7 +365,3 @@ class OfferChannels:
 
     def _seconds(self) -> float:
         return self.clock().timestamp()
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -82,7 +82,7 @@ class OpenOffers:
         if channel.offer and self._is_behind(channel.channel_id):
             return
         is_over = channel.tick()
-        if channel.is_overdue(self._channels.clock()):
+        if channel.offer and channel.is_overdue(self._channels.clock()):
             self.end(channel, Ending.IGNORED)
         if is_over:  # ignored and declined offers lengthen the cooldown that starts now
             channel.machine.thinking.active_cooldown_period_s = channel.limits.cooldown_after(channel.setbacks)
@@ -211,10 +211,10 @@ class OpenOffers:
             is_meant = message.reply_to_id == offer.message_id
         elif message.mentions == {me}:
             is_meant = True
-        elif message.addressed or message.mentions_group or called(message, channel.messages):
+        elif message.addressed or message.mentions_group or called(message, channel.recent.messages):
             is_meant = False
         else:  # a bare "yes" replies to the offer if nobody else has spoken since
-            since = (m for m in channel.messages if m.message_id >= offer.message_id)
+            since = (m for m in channel.recent.messages if m.message_id >= offer.message_id)
             is_meant = all(m.author_id == message.author_id for m in since)
         return read_reply(without_call(message.content, me, message.calls_bot or name)) if is_meant else None
 

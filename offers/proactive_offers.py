@@ -110,12 +110,14 @@ class ProactiveOffers:
         channel = self._channels.get(channel_id)
         if channel is None and not is_on:
             return False
-        self._set(channel or self._channels.open(channel_id, guild_id), parent_id, is_on=is_on)
+        channel = channel or self._channels.open(channel_id, guild_id)
+        channel.parent_id = channel.parent_id or parent_id
+        if channel.is_on is not is_on:
+            self._set(channel, is_on=is_on)
         return is_on
 
-    def _set(self, channel: OfferChannel, parent_id: int = 0, *, is_on: bool) -> None:
+    def _set(self, channel: OfferChannel, *, is_on: bool) -> None:
         """Switches the channel on or off. Off drops its recent messages and notes."""
-        channel.parent_id = channel.parent_id or parent_id
         if channel.is_on is is_on:
             return
         channel.is_on = is_on
@@ -155,7 +157,8 @@ class ProactiveOffers:
     def answered(self, channel_id: int, guild_id: int, message: MessageRecord) -> None:
         """Notes that the bot answers a message there."""
         channel = self._note_interaction(channel_id, guild_id)
-        channel.recent.mark_answered(message.message_id)
+        if channel.recent.messages:
+            channel.recent.mark_answered(message.message_id)
         if channel.offer and channel.offer.user_id == message.author_id:
             self._offers.end(channel, Ending.OVERTAKEN)
         channel.link(ConversationEventType.REPLY_EXISTING)
@@ -391,7 +394,7 @@ class ProactiveOffers:
         thread_id = channel.channel_id if parent_id else 0
         PAYER.set(Payer(channel.guild_id, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
-        if judge and subject and not await judge(subject, channel.messages):
+        if judge and subject and not await judge(subject, channel.recent.messages):
             channel.exclude(subject.message_id)
             channel.look_at(self._channels.clock())  # there may be another opportunity after this one
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")

@@ -57,7 +57,7 @@ class AskedAgain:
                 continue
             soonest, latest = again.timestamp - ASKED_WITHIN, again.timestamp - ASKED_APART
             own = (m for m in channel.unanswered if m.author_id == again.author_id and soonest <= m.timestamp <= latest)
-            before = (m for m in own if is_question(m) and not called(m, channel.messages))
+            before = (m for m in own if is_question(m) and not called(m, channel.recent.messages))
             if is_nudge:
                 subject = next(before, None)
             else:
@@ -103,9 +103,9 @@ class UnansweredQuestion:
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         for message in _waiting(channel, now, UNANSWERED):
             to, end = message.author_id, message.timestamp
-            others = {m.author_id for m in channel.messages if end - TALKING <= m.timestamp < end} - {to}
+            others = {m.author_id for m in channel.recent.messages if end - TALKING <= m.timestamp < end} - {to}
             is_post = message.message_id == channel.channel_id
-            if is_post and is_to_nobody(message) and all(m.author_id == to for m in channel.messages):
+            if is_post and is_to_nobody(message) and all(m.author_id == to for m in channel.recent.messages):
                 line = f"Nobody has said anything to [this]({LINK}) yet, <@{to}>. Shall I try?"
                 evidence = f"the post was opened {_age(message, now)} ago, and nobody has answered"
                 return Opportunity(self.id, to, line, evidence, message)
@@ -143,7 +143,7 @@ TRIGGERS: tuple[Trigger, ...] = (AskedAgain(), PastedError(), UnansweredQuestion
 def _waiting(channel: OfferChannel, now: datetime, wait: timedelta) -> Iterator[MessageRecord]:
     """Messages without an answer for `wait`, at most 15 minutes old, that call nobody by name; newest first."""
     start, end = now - FRESH, now - wait
-    return (m for m in channel.unanswered if start <= m.timestamp <= end and not called(m, channel.messages))
+    return (m for m in channel.unanswered if start <= m.timestamp <= end and not called(m, channel.recent.messages))
 
 
 def _age(message: MessageRecord, now: datetime) -> str:

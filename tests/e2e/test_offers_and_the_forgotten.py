@@ -31,9 +31,9 @@ async def test_what_was_heard_in_a_thread_is_forgotten(offering: Scene) -> None:
     said = await hear(offering, "Chloe", f"does anybody know how to renew {SECRET} with certbot?", channel="servers")
     heard = offering.bot.parts.offer_channels.get(said.channel_id)
     assert heard
-    assert said.id in {m.message_id for m in heard.messages}
+    assert said.id in {m.message_id for m in heard.recent.messages}
     await offering.use("Chloe", "forget")
-    assert said.id not in {m.message_id for m in heard.messages}
+    assert said.id not in {m.message_id for m in heard.recent.messages}
 
 
 async def test_a_forward_that_was_heard_goes_with_the_channel_from_which_it_is(offering: Scene) -> None:
@@ -44,9 +44,9 @@ async def test_a_forward_that_was_heard_goes_with_the_channel_from_which_it_is(o
     await offering.decision(forward)
     heard = offering.bot.parts.offer_channels.get(forward.channel_id)
     assert heard
-    assert forward.id in {m.message_id for m in heard.messages}
+    assert forward.id in {m.message_id for m in heard.recent.messages}
     await offering.use("Ada", "forget", channel="random", everything=True)
-    assert forward.id not in {m.message_id for m in heard.messages}
+    assert forward.id not in {m.message_id for m in heard.recent.messages}
 
 
 async def offered_a_note(scene: Scene) -> Message:

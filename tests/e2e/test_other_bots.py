@@ -62,7 +62,7 @@ async def test_it_is_never_answered_and_answers_nothing(scene: Scene, kind: dict
     assert last.id not in scene.decisions
     channel = scene.bot.parts.offer_channels.get(last.channel_id)
     assert channel
-    assert last.author.id not in {message.author_id for message in channel.messages}
+    assert last.author.id not in {message.author_id for message in channel.recent.messages}
 
 
 async def test_where_the_bot_answers_nobody_any_more_it_is_not_kept(stage: Scene) -> None:

@@ -253,10 +253,10 @@ async def test_what_has_nothing_to_do_with_it_leaves_it_open(desk: Desk, what: s
 
 async def test_its_answer_is_no_word_on_the_question(desk: Desk) -> None:
     await desk.offered()
-    heard = len(desk.channel.messages)
+    heard = len(desk.channel.recent.messages)
     no = desk.hear(ANNA, "not now, never mind")
     assert desk.channel.offer, "it is for whoever reads the answer to end it"
-    assert len(desk.channel.messages) == heard
+    assert len(desk.channel.recent.messages) == heard
     assert desk.offers.reply_of(CHANNEL, no)
 
 
@@ -345,7 +345,7 @@ async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
     await desk.proactive_offers.switch(CHANNEL, GUILD, on=False)
     await settle()
     assert not desk.proactive_offers.listens(CHANNEL)
-    assert (list(desk.channel.messages), desk.channel.notes, desk.wire.standing) == ([], [], {})
+    assert (list(desk.channel.recent.messages), desk.channel.notes, desk.wire.standing) == ([], [], {})
     assert b"certbot" not in desk.disk[CHANNEL]
     await desk.wait(7 * DAY, step=3_600)
     assert (offers(desk), len(desk.offer_channels), desk.disk) == (1, 0, {})
@@ -707,13 +707,13 @@ async def test_a_busy_channel_stays_small(desk: Desk) -> None:
         desk.clock.advance(3)
         desk.proactive_offers.pulse()
     await settle()
-    assert len(desk.channel.messages) == 50
+    assert len(desk.channel.recent.messages) == 50
     assert len(desk.channel.recent.answered) <= 50
     assert len(desk.channel.looks) <= MAX_LOOKS + 1
     assert len(desk.offer_channels._heap) <= 20
     assert offers(desk) == 0
     await desk.wait(2 * HOUR, step=30)
-    assert (list(desk.channel.messages), desk.channel.looks, len(desk.offer_channels._heap)) == ([], [], 1)
+    assert (list(desk.channel.recent.messages), desk.channel.looks, len(desk.offer_channels._heap)) == ([], [], 1)
 
 
 async def test_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:

@@ -67,7 +67,8 @@ async def test_all_of_it_comes_back_as_it_was() -> None:
     assert again.channel.machine == desk.channel.machine
     assert again.channel.offer == desk.channel.offer
     assert (again.channel.notes, again.channel.made) == (desk.channel.notes, desk.channel.made)
-    assert all(message.content == QUESTION for message in again.channel.messages), "of the others nothing is stored"
+    recent = again.channel.recent.messages
+    assert all(message.content == QUESTION for message in recent), "of the others nothing is stored"
     assert again.proactive_offers.listens(CHANNEL)
 
 

@@ -97,7 +97,12 @@ class TestWhatIsSaidOnce:
         given = channel(TALK, (0, ANNA, text))
         found = trigger.due(given, at(wait))
         assert found is not None
-        assert (found.trigger, found.user_id, found.subject, found.note) == (trigger.id, ANNA, given.messages[1], None)
+        assert (found.trigger, found.user_id, found.subject, found.note) == (
+            trigger.id,
+            ANNA,
+            given.recent.messages[1],
+            None,
+        )
         assert f"({LINK})" in found.line
         assert f"<@{ANNA}>" in found.line
         assert "\n" not in found.line
