@@ -37,7 +37,7 @@ def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
     while rest:
         cut = _cut(opening, rest, limit)
         body = (opening + rest[:cut]).rstrip()
-        before, (opening, closing) = opening, _fence_state(body)
+        before, (opening, closing) = opening, _fence_state(body) if "```" in body else ("", "")
         rest = rest[cut:].lstrip("\n") if opening else rest[cut:].lstrip()
         if not is_blank(body.removeprefix(before.rstrip())):
             parts.append(body + closing)

@@ -255,7 +255,9 @@ class StreamedReply:
             except PostError as error:
                 failures, self.is_refused = failures + 1, error.problem is Problem.UNREACHABLE
                 if not self.is_refused:
-                    self._go_without_files(error)
+                    if not self._made or error.problem not in (Problem.FORBIDDEN, Problem.REJECTED):
+                        raise
+                    self._attaches = False  # Discord may have refused the files: the whole text goes into messages
                     continue
                 wait = self._wait(error, failures, is_final=is_final)
             if wait is not None:
@@ -281,12 +283,6 @@ class StreamedReply:
         if wanted:
             wanted[-1] = _Content(wanted[-1].text, self._card, tuple(self._made))
         return wanted
-
-    def _go_without_files(self, error: PostError) -> None:
-        """Falls back to the whole text in messages if Discord may have refused the files; else raises the error."""
-        if not self._made or error.problem not in (Problem.FORBIDDEN, Problem.REJECTED):
-            raise error
-        self._attaches = False
 
     def _wait(self, error: PostError, failures: int, *, is_final: bool = True) -> float:
         """The seconds until the next try: what Discord says, unless that is after DELIVERY_SECONDS.
@@ -338,8 +334,9 @@ class StreamedReply:
         else:
             if content.card:
                 self._carded[index] = content.card
-            files = None if content.files == stood.files else [self._made[name] for name in content.files]
-            await self._wire.edit(part.message.message_id, content.text, content.card, files)
+            files = self._made.values() if content.files else ()
+            changed = None if content.files == stood.files else [*files]
+            await self._wire.edit(part.message.message_id, content.text, content.card, changed)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
         self._note_standing(content.text)
@@ -364,7 +361,7 @@ class StreamedReply:
                 nonce=self._nonce(index),
                 reply_to=None if index else self._reply_to(),
                 card=content.card,
-                files=[self._made[name] for name in content.files],
+                files=[*self._made.values()] if content.files else (),
             )
         is_ours = message.content in sent
         if not (is_ours or self._resumes):
