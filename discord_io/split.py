@@ -35,7 +35,8 @@ def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
     opening = ""
     rest = text.strip()
     while rest:
-        cut = _cut(opening, rest, limit)
+        is_short = length(opening + rest) + LONGEST_CLOSING <= limit
+        cut = len(rest) if is_short else _cut(opening, rest, limit)
         body = (opening + rest[:cut]).rstrip()
         before, (opening, closing) = opening, _fence_state(body) if "```" in body else ("", "")
         rest = rest[cut:].lstrip("\n") if opening else rest[cut:].lstrip()
@@ -66,8 +67,7 @@ def ending(text: str, limit: int) -> str:
 
 def _cut(opening: str, text: str, limit: int) -> int:
     """How many characters of the text fit into one message after this opening line, with its code block closed."""
-    whole = (opening + text).rstrip()
-    if length(whole) + LONGEST_CLOSING <= limit or _fits(whole, limit):
+    if _fits((opening + text).rstrip(), limit):
         return len(text)
     room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
     for border in BORDERS:
