@@ -161,7 +161,8 @@ class ProactiveOffers:
             channel.recent.mark_answered(message.message_id)
         if channel.offer and channel.offer.user_id == message.author_id:
             self._offers.end(channel, Ending.OVERTAKEN)
-        channel.link(ConversationEventType.REPLY_EXISTING)
+        if not channel.machine.conversation_linked:
+            channel.link(ConversationEventType.REPLY_EXISTING)
         self._channels.changed(channel)
 
     def clicked(self, channel_id: int, guild_id: int) -> None:
