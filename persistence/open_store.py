@@ -76,7 +76,8 @@ def open_stores(
                     elif is_gone and store.is_used():
                         raise InUseError(GONE)
                     _seal_all(_earlier(state_dir, store), store, seal, is_ours=was_open)
-                store.must_have, was_open = CHECK, True
+                    store.expect(Key(CHECK, 0))
+                was_open = True
         except WrongKeyError:
             store.close()
             raise

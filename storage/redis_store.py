@@ -75,7 +75,7 @@ class RedisStore:
         self._prefix = prefix
         self._seal = seal
         self.leases = leases
-        self.must_have: str | None = None  # a kind that has rows unless Redis has lost its data
+        self._expected: tuple[Key, bytes | None] | None = None
 
     def read(
         self,
@@ -143,8 +143,17 @@ class RedisStore:
 
     def sync(self) -> None:
         """Checks that Redis has not lost its data; it has what was written already."""
-        if self.must_have is not None and not self.channels(self.must_have):
+        if self._expected and self._raw(self._expected[0]) != self._expected[1]:
             raise EmptiedError("What was stored in Redis is gone.")
+
+    def expect(self, key: Key) -> None:
+        """Notes a row that stays as it is unless Redis loses its data; made again, a sealed row has other bytes."""
+        self._expected = key, self._raw(key)
+
+    def _raw(self, key: Key) -> bytes | None:
+        with _working("read"):
+            found: Any = self.redis.hget(self._name(key.kind, key.channel), str(key.id))
+            return bytes(found) if found is not None else None
 
     def set_aside(self) -> str:
         aside = f"{self._prefix}:{ASIDE}"

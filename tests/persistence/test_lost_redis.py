@@ -140,7 +140,8 @@ async def test_what_is_in_memory_is_stored_again_where_redis_lost_all(
         for number, process in enumerate(processes):
             process.keep(CHANNEL + 10 + number, "new")
             assert await process.snapshots.settled()
-        for number, process in enumerate(processes):  # which has been told by now
+            assert await process.snapshots.settled()  # it has all stored again, before the other looks
+        for number, process in enumerate(processes):
             process.snapshots.append(Appended(CHANNEL + number, GUILDS[number], said(BEN, "new")))
             assert await process.snapshots.settled()
     assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["stored_is_gone"] * 2
