@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import structlog
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import AgentRunError, ModelAPIError
 
 from agents.failures import may_be_billed, was_sent
 
@@ -47,8 +47,8 @@ def noting_lost(note: Callable[[], object]) -> Iterator[None]:
 
 def asks_another(error: Exception) -> bool:
     """Whether the next of several models is asked after this error. Notes a request that may be billed as lost."""
-    if not isinstance(error, ModelAPIError):
-        return False
+    if isinstance(error, AgentRunError) and not isinstance(error, ModelAPIError):
+        return False  # anything else a client may raise at what its server answers
     if may_be_billed(error):
         LOST.get()()
     return True

@@ -206,9 +206,9 @@ class GeneralAgent:
             if kind is FailureKind.UNAVAILABLE and run.output == run.began_at:  # nobody can tell how far it was
                 run.unseen = min(run.unseen, LONG_ANSWER)
         except Exception as error:
-            # A tool may raise anything, and the model's use has to be counted all the same.
+            # A tool may raise anything, as may a client at what its server answers; what was used counts all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
-            kind, detail = FailureKind.INTERNAL, describe(error)
+            kind, detail = FailureKind.UNAVAILABLE if run.is_asking else FailureKind.INTERNAL, describe(error)
         if run.output > run.began_at or is_billed or run.lost:
             request.count(run.used, run.estimated())
             run.tokens = run.used

@@ -42,11 +42,13 @@ def event(delta: dict[str, Any], finish: str | None = None, end: bytes = b"\n\n"
 
 @pytest.fixture
 async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
-    """The model's address, which answers every request so; it was asked for nothing packed."""
+    """The model's address, which answers so, but for the sound model; it was asked for nothing packed."""
     given: list[web.Response] = []
 
     async def answer(request: web.Request) -> web.Response:
         assert request.headers["Accept-Encoding"] == "identity"
+        if b'"model":"sound"' in await request.read():
+            return web.Response(body=event({"content": "It is so."}) + event({}, "stop"), content_type=STREAM)
         once_more = {**given[-1].headers, "retry-after-ms": "1"}
         return web.Response(body=given[-1].body, status=given[-1].status, headers=once_more)
 
@@ -149,6 +151,27 @@ async def test_an_event_that_is_too_large_ends_the_answer_with_what_came_before(
     outcome = await asked()
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text) == (FailureKind.UNAVAILABLE, "First words")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        web.Response(body=b"x" * (MAX_BODY_BYTES + 1), status=500),
+        web.Response(body=b"data: " + b"[" * 9_000 + b"\n\n", content_type=STREAM),
+        web.Response(body=b'data: {"choices": "so"}\n\n', content_type=STREAM),
+    ],
+    ids=["a large error", "nested too deep", "of another form"],
+)
+async def test_after_a_response_that_makes_its_client_stumble_the_next_model_is_asked(
+    serve: Serve, bad: web.Response
+) -> None:
+    serve(bad)
+    with capture_logs():
+        alone, together = await asked(), await asked("openai-chat:m,openai-chat:sound")
+    assert isinstance(alone, Failure)
+    assert alone.kind is FailureKind.UNAVAILABLE
+    assert isinstance(together, Answer)
+    assert together.text == "It is so."
 
 
 @pytest.mark.parametrize(
