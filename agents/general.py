@@ -239,7 +239,7 @@ class GeneralAgent:
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
         remembered = as_sent(request.history) if run.goes_on else ()
-        run.sent = most_tokens((*remembered, *run.messages), told)
+        run.sent = most_tokens((*remembered, *run.messages), told, run.names)
         if request.allowance is None:
             return None
         output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
@@ -250,7 +250,7 @@ class GeneralAgent:
                 run.unseen = request.allowance.unseen
                 return None
             case Cap.TURN:
-                kind = FailureKind.TURN_CAP if run.requests else FailureKind.TOO_LONG
+                kind = FailureKind.TURN_CAP if run.requests or run.shows_pictures else FailureKind.TOO_LONG
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
                 )

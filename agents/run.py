@@ -49,7 +49,8 @@ NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 BYTES_PER_TOKEN = 3  # at least, of words: English has more than 4, other scripts about 3
-MOST_OF_A_PICTURE = 2_500  # tokens, as gpt-5-mini bills a large one; a few models bill more for it
+MOST_OF_A_PICTURE = 5_000  # tokens: Claude bills 4,784 for a large one, gpt-5-nano 3,779, gpt-5 1,190
+MOST_BY_MODEL = {"gpt-4o-mini": 48_169}  # 2,833, and 5,667 for each of up to 8 parts: a phone's screenshot
 # Letters, spaces, and bytes of other scripts. What is left are digits and signs, which many models read one by one.
 OF_WORDS = bytes((*b" \n", *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1), *range(0x80, 0xF0)))
 
@@ -252,8 +253,8 @@ def size_of(tool: ToolDefinition) -> int:
     return len(f"{tool.name}{tool.description}{tool.parameters_json_schema}".encode())
 
 
-def most_tokens(messages: Sequence[ModelMessage], told: int) -> int:
-    """The most tokens that these messages can be, with `told` bytes of instructions and tools."""
+def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[str]) -> int:
+    """The most tokens that these messages can be for one of the models, with `told` bytes of instructions and tools."""
     images = tokens = 0
     for part in (part for message in messages for part in message.parts):
         content = getattr(part, "content", None) or getattr(part, "args", "")
@@ -262,7 +263,8 @@ def most_tokens(messages: Sequence[ModelMessage], told: int) -> int:
                 images += 1
                 continue
             tokens += most_of(str(item.content if isinstance(item, TextContent) else item))
-    return tokens + told // BYTES_PER_TOKEN + images * MOST_OF_A_PICTURE
+    picture = max([MOST_OF_A_PICTURE, *(most for name, most in MOST_BY_MODEL.items() if name in "".join(models))])
+    return tokens + told // BYTES_PER_TOKEN + images * picture
 
 
 def most_of(text: str) -> int:
