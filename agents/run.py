@@ -48,11 +48,16 @@ NO_TOOLS = re.compile(
     r"not support tools|support tool use|enable-auto-tool-choice|tool calling\W{0,3} is not supported",
     re.IGNORECASE,
 )
-BYTES_PER_TOKEN = 3  # at least, of words: English has more than 4, other scripts about 3
+BYTES_PER_TOKEN = 3  # at least, of other scripts that models know, and of instructions
 MOST_OF_A_PICTURE = 5_000  # tokens: Claude bills 4,784 for a large one, gpt-5-nano 3,779, gpt-5 1,190
 MOST_BY_MODEL = {"gpt-4o-mini": 48_169}  # 2,833, and 5,667 for each of up to 8 parts: a phone's screenshot
-# Letters, spaces, and bytes of other scripts. What is left are digits and signs, which many models read one by one.
-OF_WORDS = bytes((*b" \n", *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1), *range(0x80, 0xF0)))
+# What is left of a text without these are signs, digits, capitals and the ends of lines: many models read them singly.
+LETTERS = bytes((*b" ", *range(ord("a"), ord("z") + 1)))  # two are a token, also where they are no words
+OF_SCRIPTS = LETTERS + bytes(range(0x80, 0x100))
+# Rare scripts, symbols and emoji, which may take a token a byte.
+RARE = re.compile(
+    "[^\x00-\xff\u0370-\u045f\u05d0-\u06ff\u0900-\u0e7f\u2010-\u2027\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]+"
+)
 
 
 @dataclass(slots=True)
@@ -269,9 +274,10 @@ def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[st
 
 def most_of(text: str) -> int:
     """The most tokens that a text can be, as far as models are known."""
-    written = text.encode(errors="replace")
-    singly = len(written.translate(None, OF_WORDS))
-    return singly + (len(written) - singly) // BYTES_PER_TOKEN
+    usual = (text if text.isascii() else RARE.sub("", text)).encode()
+    rare = len(text.encode(errors="surrogatepass")) - len(usual)
+    others, singly = len(usual.translate(None, LETTERS)), len(usual.translate(None, OF_SCRIPTS))
+    return rare + singly + (others - singly) // BYTES_PER_TOKEN + (len(usual) - others) // 2
 
 
 def sanitized(response: ModelResponse) -> ModelResponse:

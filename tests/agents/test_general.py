@@ -17,7 +17,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.models import build_model
-from agents.run import MAX_ANSWER_CHARACTERS
+from agents.run import MAX_ANSWER_CHARACTERS, most_of
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
 from llm_history import CHARACTERS_PER_TOKEN
@@ -199,6 +199,26 @@ async def test_who_stops_an_answer_as_it_begins_pays_for_all_that_was_sent(
     await asyncio.wait([running])
     described = len(json.dumps(stub.requests[0]["tools"])) // 4
     assert agent.interrupted(turn, "").tokens >= described + 2_000 + 1_536 * 1.62  # a picture, as gpt-5-mini bills it
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens"),
+    [
+        ("qXzJ", 400),
+        ("xqzjkvw", 501),
+        ("a b c ", 301),
+        ("x\ny\n", 400),
+        ("a\N{COMBINING CEDILLA}\N{COMBINING MACRON BELOW}", 400),
+        ("ꀫꁔꃢꆜ", 1_200),
+        ("⠿⠷⢳", 900),
+        ("𒀀𒁀𒍅", 1_200),
+        ("🫨🪿🧌", 900),
+        ("今日は天気がいいので散歩した。", 1_000),
+    ],
+)
+def test_what_a_text_takes_is_estimated_high_enough_whatever_it_is_made_of(part: str, tokens: int) -> None:
+    """tokens: of a hundred of them, by OpenAI's o200k_base."""
+    assert most_of(part * 100) >= tokens * 2 / 3
 
 
 @pytest.mark.parametrize("letter", ["a", "あ", "7"])
