@@ -43,8 +43,11 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
         those = [one for one in names if response.model_name.startswith(one.partition(":")[2] or one)]
         name = max(those, key=lambda one: len(one.partition(":")[2]), default=name)  # gpt-5-mini is no gpt-5
     cached = min(cached, tokens_in)
-    cost = (response.provider_details or {}).get("cost") if response else None
-    is_told = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_DOLLARS
+    details = (response and response.provider_details) or {}
+    costs = [details.get("cost")]
+    if details.get("is_byok") is True:  # OpenRouter bills its fee, if any, and the model's provider the owner's own key
+        costs = [details.get("cost", 0), details.get("upstream_inference_cost")]
+    is_told = all(isinstance(c, int | float) and not isinstance(c, bool) and 0 <= c <= MOST_DOLLARS for c in costs)
     return Spent(
         name,
         tokens_in,
@@ -52,7 +55,7 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
         cached,
         min(written, tokens_in - cached),
         audio,
-        in_micros(Decimal(str(cost))) if is_told else None,
+        in_micros(sum(map(Decimal, map(str, costs)), Decimal())) if is_told else None,
     )
 
 

@@ -91,3 +91,18 @@ def test_what_a_provider_says_a_call_cost_counts_where_it_can_be(cost: object, m
     spent = spent_by(NAMES, USAGE, response("gpt-5-mini", cost=cost))
     assert spent
     assert spent.micros == micros
+
+
+@pytest.mark.parametrize(
+    ("details", "micros"),
+    [
+        ({"cost": 0.05, "upstream_inference_cost": 1.0, "is_byok": True}, 1_050_000),
+        ({"upstream_inference_cost": 1.0, "is_byok": True}, 1_000_000),
+        ({"cost": 0.05, "upstream_inference_cost": None, "is_byok": True}, None),
+        ({"cost": 1.0, "upstream_inference_cost": 1.0, "is_byok": False}, 1_000_000),
+    ],
+)
+def test_what_the_owners_own_key_is_billed_counts_beside_the_fee(details: dict[str, Any], micros: int | None) -> None:
+    spent = spent_by(NAMES, USAGE, response("gpt-5-mini", **details))
+    assert spent
+    assert spent.micros == micros
