@@ -49,6 +49,10 @@ def read_value(name: str, typed: str, own: Any, guild: discord.Guild | None) -> 
 
 def _read_ids(listed: Listed, typed: str, guild: discord.Guild | None) -> Iterator[int]:
     known = _known(listed, guild)
+    called: dict[str, list[int]] = {}  # the ids by each name in lower case, with its mark and without
+    for one, name in known.items():
+        for form in {name.casefold(), _bare(name)}:
+            called.setdefault(form, []).append(one)
     mention = re.compile(rf"<{SIGNS[listed]}({SNOWFLAKE})>|(?<!\d)({SNOWFLAKE})(?![\d>])")
     for part in filter(str.strip, typed.split(",")):
         for sign_id, bare_id in mention.findall(part):
@@ -56,13 +60,12 @@ def _read_ids(listed: Listed, typed: str, guild: discord.Guild | None) -> Iterat
                 raise _unknown(listed, sign_id or bare_id)
             yield int(sign_id or bare_id)
         if rest := mention.sub("", part).strip(" "):
-            yield _named(listed, rest, known)
+            yield _named(listed, rest, called)
 
 
-def _named(listed: Listed, typed: str, known: Mapping[int, str]) -> int:
+def _named(listed: Listed, typed: str, called: Mapping[str, Sequence[int]]) -> int:
     """Id of the channel or role with this name. Raises SettingRefusedError."""
-    called = typed.casefold()
-    found = [one for one, name in known.items() if called in (name.casefold(), _bare(name))]
+    found = called.get(typed.casefold(), ())
     if len(found) > 1:
         raise SettingRefusedError(
             f"{quoted(typed)} is the name of more than one {WORDS[listed]} here: use a mention or an id."

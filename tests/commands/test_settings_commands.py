@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from commands.place_edge import NO_CATEGORY, NO_THREAD, NOT_THE_CHANNELS, NOT_THE_SERVERS
+from commands.typed_settings import read_value
 from place_settings.fields import ABOUT, Level, PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from playground.server import Playground
@@ -202,6 +205,14 @@ async def test_500_channels_and_250_roles_are_searched(pg: Playground, settings:
     assert own(settings, pg).allowed_roles == frozenset(roles)
     shown = line_of(await pg.reply_to(run(pg, "Ada", "parley show")), "Allowed roles: ")
     assert shown.endswith("and 242 more · from this channel")
+
+
+def test_as_many_names_as_fit_into_a_command_hold_up_nothing() -> None:
+    channels = [SimpleNamespace(id=number, name=f"room-{number}") for number in range(499)]
+    guild: Any = SimpleNamespace(categories=[], channels=[*channels, SimpleNamespace(id=499, name="a")])
+    began = time.thread_time()
+    assert read_value("allowed_channels", "a," * 3_000, None, guild) == {499}
+    assert time.thread_time() - began < 0.1  # it was 0.3 s
 
 
 # Models
