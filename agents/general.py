@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     TextContent,
     TextPart,
     ToolCallPart,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -42,6 +43,7 @@ from agents.turn_input import (
     as_sent,
     as_text,
     flat,
+    is_picture,
     next_history,
     turn_content,
     with_request,
@@ -137,13 +139,13 @@ class GeneralAgent:
         if _is_without_tools(request.place):
             waited = None  # tools were switched off since it asked
         if not (request.reply and waited):
-            by = self._models.named(request.model)
-            memory = None if request.is_apart else self._memory(by)
+            by, content = self._models.named(request.model), turn_content(seen)
+            memory = None if request.is_apart else self._memory(by, content)
             known = memory.known(seen.history) if memory else None
             before = [] if known else as_sent(seen.history)
             if by.name in self._toolless:
                 before = [message for message in before if not is_tool_use(message)]
-            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
+            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(content))])]
             run = Run(
                 show,
                 by,
@@ -151,7 +153,7 @@ class GeneralAgent:
                 began=len(messages),
                 words_of=_told_words(seen),
                 asked=request.asked,
-                settings=await self._settings(request, by, known),
+                settings=await self._settings(request, memory, known),
                 goes_on=known is not None,
                 may_decline=request.may_decline,
                 may_use_tools=by.name not in self._toolless,
@@ -172,7 +174,7 @@ class GeneralAgent:
             if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that has begun goes on without it, as its messages have ids of what the provider forgot.
-                run.settings = SETTINGS if run.made else await self._settings(request, run.by, None)
+                run.settings = SETTINGS if run.made else await self._settings(request, self._memory(run.by), None)
                 run.send_all(as_sent(request.history))
                 outcome = await self._attempt(request, run)
             # Rather an answer without what the model does not accept than none.
@@ -398,7 +400,7 @@ class GeneralAgent:
         """Resumes a run after its own prompt; what was said since is sent with the tool results."""
         asked = suspended.asked(request.asked)
         before = as_sent(request.history[:position])
-        by = self._models.named(suspended.model)
+        by, content = self._models.named(suspended.model), turn_content(request)
         # The signed thoughts of another model are of no use to this one.
         said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
@@ -407,11 +409,11 @@ class GeneralAgent:
             by,
             [*before, *said],
             began=len(before),
-            prompt=flat([TextContent(since), *turn_content(request)]),
+            prompt=flat([TextContent(since), *content]),
             results=suspended.deferred_results(),
             words_of=[*suspended.words_of, *_told_words(request)],
             asked=asked,
-            settings=await self._settings(request, by, None),
+            settings=await self._settings(request, self._memory(by, content), None),
         )
 
     def _learn(self, by: NamedModel, those: set[str], event: str) -> None:
@@ -420,13 +422,13 @@ class GeneralAgent:
             those.add(by.name)
             log.warning(event, model=by.name)
 
-    def _memory(self, by: NamedModel) -> ServerState | None:
-        return self._server_state if by.model is self._models.default else None
+    def _memory(self, by: NamedModel, content: Sequence[UserContent] = ()) -> ServerState | None:
+        """What a provider remembers of this model's runs; not of one with pictures, billed again by each request."""
+        return self._server_state if by.model is self._models.default and not any(map(is_picture, content)) else None
 
-    async def _settings(self, request: AgentRequest, by: NamedModel, state_id: str | None) -> ModelSettings:
+    async def _settings(self, request: AgentRequest, memory: ServerState | None, state_id: str | None) -> ModelSettings:
         if request.is_apart:
             return SETTINGS
-        memory = self._memory(by)
         return {**SETTINGS, **await memory.settings(state_id)} if memory else CACHED
 
     def _tools(self, place: Place) -> list[ToolDefinition]:

@@ -103,6 +103,18 @@ async def test_a_turn_sends_what_is_new_alone(talk: Talk) -> None:
     assert [talk.remembered.count(words) for words in (SECRET, "I see.", "password", "really")] == [1, 1, 1, 1]
 
 
+async def test_a_picture_is_not_left_where_each_later_request_would_be_billed_for_it(talk: Talk) -> None:
+    question = said(ANNA, "what is that?", images=("https://cdn.discordapp.com/attachments/1/2/cat.png",))
+    talk.openai.replies += [Reply(calls=(run("1"),)), Reply("A cat.")]
+    outcome = await talk.agent.respond(talk.request(question), lambda _: None)
+    assert isinstance(outcome, Answer)
+    talk.conversation.answered(outcome.history)
+    await talk.say("sure?", Reply("Yes."))
+    assert ["input_image" in str(body["input"]) for body in talk.openai.requests] == [True, False, False]
+    assert [body.get("store") for body in talk.openai.requests[:2]] == [False, False]
+    assert "A cat." in str(talk.sent["input"])
+
+
 async def test_another_model_neither_goes_on_with_it_nor_has_any_and_is_told_everything(
     openai: StubResponses, model: OpenAIResponsesModel
 ) -> None:
