@@ -100,7 +100,9 @@ class Preparing:
             author, meaning = question.message.author, question.meaning
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # A waiting run of the agent's learns it from the request's `reply` instead.
-                notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
+                is_told = (meaning.prompt.message_id or since) >= since  # anybody may call some questions off
+                which = f"this question of yours off: {meaning.prompt.question}" if is_told else "off what you asked"
+                notes.append(f'"{author}" has just called {which}')
             is_as_read = question.is_as_read(conversation)
             if is_as_read and meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
                 notes.append(

@@ -221,41 +221,61 @@ async def test_a_mini_app_tells_a_newcomer_nothing_that_was_said_before(scene: S
     assert "bluebell" in (await scene.ask("Chloe", "list our trip")).content
 
 
+class Notes(MiniApp):
+    """Keeps what people note, and asks everybody whether to show it."""
+
+    id = "notes"
+
+    def __init__(self) -> None:
+        self.kept: dict[int, tuple[int, str]] = {}
+
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
+        return float("note" in text)
+
+    def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002
+        return {message_id: who for message_id, (who, _) in self.kept.items()}
+
+    async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        if context.focus_resolution:
+            return MiniAppResponse("\n".join(text for _, text in self.kept.values()))
+        self.kept[context.message_id] = context.user_id, context.text
+        asked: dict[str, Any] = {"awaiting_type": "awaiting_selection", "options": ["show", "none"], "anyone": True}
+        asked["source_handler"] = "notes.pick"
+        return MiniAppResponse(f"Which one? {context.text}", conversation_state=asked)
+
+
 @pytest.mark.parametrize("way", ["typed", "clicked"])
 async def test_a_question_to_everybody_tells_a_newcomer_nothing_that_was_said_before(
     stub: StubModel, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    class Notes(MiniApp):
-        id = "notes"
-
-        def __init__(self) -> None:
-            self.kept: dict[int, tuple[int, str]] = {}
-
-        def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
-            return float("note" in text)
-
-        def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002
-            return {message_id: who for message_id, (who, _) in self.kept.items()}
-
-        async def handle(self, context: MiniAppContext) -> MiniAppResponse:
-            if context.focus_resolution:
-                return MiniAppResponse("\n".join(text for _, text in self.kept.values()))
-            self.kept[context.message_id] = context.user_id, context.text
-            asked = {"awaiting_type": "awaiting_selection", "options": ["show", "none"], "anyone": True}
-            return MiniAppResponse("Which one?", conversation_state=asked | {"source_handler": "notes.pick"})
-
     monkeypatch.setattr("owner.discover", lambda: [Notes()])
     async with open_scene(stub) as scene:
         newcomer(scene)
-        for who, shown in (("Ben", "what was said before you came"), ("Chloe", "bluebell")):
+        for who, shown in (("Ben", "what was said before you came"), ("Chloe", f"note that {SECRET}\nnote")):
             await scene.ask("Ada", f"note that {SECRET}")
             if way == "typed":
                 scene.say(who, "1")
             else:
                 scene.press(who, await scene.card("Which one?"), "1.")
-            await scene.shows(shown)
+            told = await scene.shows(shown)
             await scene.at_rest()
-        assert ["bluebell" in said.content for said in scene.said()] == [False, False, False, True]
+            assert ("bluebell" in told.content) == (who == "Chloe")
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+async def test_a_question_that_a_newcomer_calls_off_is_told_only_if_they_were_there(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, *, was_there: bool
+) -> None:
+    monkeypatch.setattr("owner.discover", lambda: [Notes()])
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub) as scene:
+        newcomer(scene)
+        if was_there:
+            await scene.ask("Ben", "hello")
+        await scene.ask("Ada", f"note that {SECRET}")
+        await scene.answer_to(scene.say("Ben", "nevermind"))
+        assert '"Ben" has just called' in scene.told()
+        assert ("bluebell" in scene.told()) == was_there
 
 
 async def test_a_newcomer_has_a_list_of_what_was_said_since_they_came(scene: Scene) -> None:
