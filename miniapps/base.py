@@ -167,7 +167,7 @@ class MiniApp(ABC):
         return True
 
     def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002 - most keep nothing
-        """The messages whose words it keeps there: message id -> author id."""
+        """The messages whose words it keeps there, or has in its soft context: message id -> author id."""
         return {}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing

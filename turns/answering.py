@@ -185,6 +185,9 @@ class Answering:
         turn.mark = self._records.mark
         if turn.conversation:
             turn.conversation.begin_turn()
+        # It may be told what was last done in the channel, perhaps by people who are not in this conversation.
+        where = turn.newest.channel_id
+        self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
         if turn.by_miniapp:
             turn.begin_typing()
             return await self._flow(turn.questions[-1], turn.conversation)
@@ -308,16 +311,21 @@ class Answering:
         """The incomplete answer of an interrupted turn; None where no agent was asked."""
         return self._team[turn.agent].interrupted(turn.request, turn.text) if turn.request else None
 
+    def _drawn_on(self, miniapp_id: str | None, channel_id: int) -> Mapping[int, int]:
+        """What a mini-app keeps there, as message id -> author id; notes that the answer may have their words."""
+        kept = self._miniapps.said(miniapp_id or "", channel_id)
+        self._records.looked_up(channel_id, [("person", who) for who in kept.values()])
+        return kept
+
     async def _flow(self, question: Question, conversation: ChannelConversation | None) -> Answer | Failure:
         """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read."""
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
-        kept = self._miniapps.said(meaning.miniapp_id or "", question.channel_id)
+        kept = self._drawn_on(meaning.miniapp_id, question.channel_id)
         if not question.reads_history and conversation:  # anybody may answer some prompts
             since = conversation.seen_since({message.author_id})
             if any(message_id < since for message_id in kept):
                 return Answer(SAID_BEFORE, [], 0)
-        self._records.looked_up(question.channel_id, [("person", who) for who in kept.values()])
         context = MiniAppContext(
             text=meaning.query,
             chat_guid=question.channel_id,

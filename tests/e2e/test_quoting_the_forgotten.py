@@ -326,6 +326,21 @@ async def test_an_answer_with_what_a_mini_app_keeps_of_the_forgotten_goes(scene:
     await is_not_told(scene)
 
 
+async def test_an_answer_out_of_what_a_mini_app_did_last_goes_with_whose_words_that_has(scene: Scene) -> None:
+    """Also where nothing else of theirs was told: the conversation has ended, and others have written since."""
+    scene.stub.default = lambda _: Reply("I see.")
+    added = await scene.ask("Chloe", f"add {SECRET} bar to the trip")
+    await scene.answer_to(scene.say("Chloe", "yes"))
+    scene.bot.conversations.end(added.channel_id)
+    for _ in range(HISTORY_MESSAGES):
+        scene.say("Ada", "hello")
+    scene.stub.replies.append(Reply(QUOTING))
+    await scene.ask("Ben", "what was the last thing that you did?")
+    assert SECRET in scene.told()
+    await forgotten(scene)
+    await is_not_told(scene)
+
+
 @pytest.mark.parametrize("by", ["forgetting", "deleting"])
 async def test_a_question_of_a_mini_apps_that_quotes_what_is_gone_is_withdrawn(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
