@@ -82,8 +82,14 @@ class Backlog:
         self._reader = reader
         self._consent = consent
 
-    def to_record(self, message: discord.Message) -> MessageRecord:
-        return self._consent.unquoted(message.channel.id, self._reader.record(message))
+    async def to_record(self, message: discord.Message) -> MessageRecord:
+        """A message with what it quotes or forwards, as far as that may be told."""
+        read, own = self._reader.record(message), self._reader.own_quoted(message)
+        quoted = None if own is None else await self._history.quoted(message.channel.id, own)
+        kept = {quoted.message_id: quoted} if quoted else {}
+        read = without_lost_quote(read, bot_of(self._client)[1], kept)
+        read = with_forwarded(read, await self._history.forwarded(message))
+        return self._consent.unquoted(message.channel.id, read)
 
     def edited(self, message: discord.Message) -> MessageRecord | None:
         """A message as it may be kept, if its author has edited it, or it opens a post, whose title may be another."""

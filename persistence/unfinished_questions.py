@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
 from clock import Clock
-from conversation import ConversationManager
+from conversation import ConversationManager, MessageRecord
 from discord_io.backlog import LIMIT, Backlog, Message
 from discord_io.channel_wire import Posted
 from discord_io.streamed_reply import DELIVERY_SECONDS
@@ -73,12 +73,10 @@ class UnfinishedQuestions:
         messages = await self._history(asked, channel_id, is_over)
         if messages is None and is_over():
             return False
+        read = await self._read(asked, messages)
         left = self.pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
-        is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
-        found = [
-            None if is_taken_back and question in left.begun else _current(self._backlog, question, messages)
-            for question in left.questions
-        ]
+        taken_back = left.begun if left.turn and left.turn.ready == TAKEN_BACK else []
+        found = [None if q in taken_back else _current(self._backlog, q, messages, read) for q in left.questions]
         kept = replace(left, questions=tuple(question for question in found if question))
         gone = {q.message.message_id for q, there in zip(left.questions, found, strict=True) if not there}
         if gone:
@@ -126,6 +124,11 @@ class UnfinishedQuestions:
             tries += 1
             await asyncio.sleep(wait)
 
+    async def _read(self, asked: Sequence[Question], messages: Sequence[Message] | None) -> dict[int, MessageRecord]:
+        """The questions' messages as they are in the channel now, as far as they may be told, by their ids."""
+        ids = {question.message.message_id for question in asked}
+        return {m.id: await self._backlog.to_record(m) for m in messages or () if m.id in ids}
+
     def _reopen(self, channel_id: int, expired: ExpiredConversations, left: Unfinished, kept: Unfinished) -> None:
         """Makes sure that the questions are in an active conversation, edited ones with their new text."""
         expired.revive(channel_id, min(q.message.timestamp for q in kept.questions))
@@ -144,13 +147,16 @@ class UnfinishedQuestions:
                 self._snapshots.purge(channel_id)
 
 
-def _current(backlog: Backlog, question: Question, messages: Sequence[Message] | None) -> Question | None:
-    """The question as it is in the channel now; None: it was deleted, or its text is unknown."""
+def _current(
+    backlog: Backlog, question: Question, messages: Sequence[Message] | None, read: Mapping[int, MessageRecord]
+) -> Question | None:
+    """The question as it is in the channel now; None: it was deleted, or its text is unknown. read: the questions'
+    messages among `messages`."""
     asked, question = question.message, replace(question, place=backlog.renewed(question.place))
     if messages is None or question.card_id:
         return None if question.is_private else question
-    if found := next((m for m in messages if m.id == asked.message_id), None):
-        return replace(question, message=backlog.to_record(found))
+    if found := read.get(asked.message_id):
+        return replace(question, message=found)
     was_read = not messages or len(messages) % LIMIT > 0 or asked.message_id < messages[-1].id
     return None if was_read else question
 

@@ -128,8 +128,12 @@ class Question:
 
     def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
         """The question after an edit. Only a private one holds its words itself; others' are in the conversation."""
-        decision = EXPLICIT if is_called else self.decision
-        return replace(self, message=message if self.is_private else self.message, decision=decision)
+        decision, was = EXPLICIT if is_called else self.decision, self.message
+        # What it quotes has not changed, and what was dropped of that stays dropped.
+        name, text, files, people = was.reply_to_author, was.reply_to_text, was.reply_files, was.drew_on
+        message = replace(message, reply_to_author=name, reply_to_text=text, reply_files=files, drew_on=people)
+        message = message if self.is_private else was
+        return replace(self, message=message, decision=decision)
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message as last edited, also if it was trimmed from the conversation."""

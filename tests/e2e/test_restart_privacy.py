@@ -165,6 +165,41 @@ async def test_a_question_that_is_finished_later_brings_no_words_of_who_opted_ou
     assert not on_disk(scene.folder, SECRET)
 
 
+@pytest.mark.parametrize("who", ["Ben", "Chloe"])
+@pytest.mark.parametrize("what", ["forward", "answer"])
+@pytest.mark.parametrize("edited", ["not", "while it runs", "while it is away"])
+async def test_a_question_that_is_read_again_quotes_nothing_of_who_is_not_to_be_read(
+    scene: Scene, who: str, what: str, edited: str
+) -> None:
+    """who: asks in reply to a forward of theirs, or to an answer out of their words. Chloe has opted out, too."""
+    async with life(scene):
+        await scene.use("Chloe", "optout")
+        if what == "forward":
+            told = scene.say("Ben", forward=scene.say("Ada", TELLS, channel="random"))
+        else:
+            scene.stub.replies.append(Reply(f"So it is {SECRET}."))
+            told = await scene.ask("Ada", TELLS)
+        await scene.use("Ada", "optout")
+        asked = len(scene.stub.requests)
+        scene.held()
+        question = scene.mention(who, "what do you make of this?", reply_to=told.id)
+        await scene.until(lambda: len(scene.stub.requests) > asked)
+        new = f"<@{scene.pg.bot_id}> and what of that?"
+        if edited == "while it runs":
+            await scene.edit(question, new)
+            await scene.answer_to(question)
+        else:
+            await kill(scene)
+    if edited != "while it runs":
+        if edited == "while it is away":
+            scene.pg.edit(question, new)
+        async with life(scene):
+            await scene.answer_to(question)
+    assert ("what do you make of this?" if edited == "not" else "and what of that?") in scene.told()
+    assert SECRET not in scene.told()
+    assert not on_disk(scene.folder, SECRET)
+
+
 async def test_an_unfinished_question_of_who_is_forgotten_is_not_answered(scene: Scene) -> None:
     async with life(scene):
         scene.held()

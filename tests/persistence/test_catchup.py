@@ -107,7 +107,10 @@ class FakeBacklog:
     def renewed(self, place: Place) -> Place:
         return place
 
-    def to_record(self, message: Message) -> MessageRecord:
+    async def to_record(self, message: Message) -> MessageRecord:
+        return self.record(message)
+
+    def record(self, message: Message) -> MessageRecord:
         return said(ANNA, message.content, message.created_at, message_id=message.id)
 
     def replied_to(self, _messages: Sequence[Message]) -> set[int]:
@@ -286,7 +289,7 @@ async def test_where_requests_are_too_few_what_goes_on_is_read_first_and_what_en
     stage.bench.conversations.start(live, [said(ANNA, "hello")])
     answer = replace(said(ANNA, "hello"), message_id=posted(19).id, is_bot=True)
     stage.bench.conversations.start(ours, [answer])
-    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(posted(0))),)))
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.record(posted(0))),)))
     with capture_logs() as logs:
         await stage.run()
     first_asked = [CHANNEL, CHANNEL]  # for its question, and for what is new
@@ -351,9 +354,9 @@ async def test_while_the_store_is_away_for_long_what_was_missed_stays_due(
 async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
     messages = [posted(1, number=n) for n in range(5)]
     stage.backlog.channels = {CHANNEL: [*messages]}
-    stage.snapshots.transcript = [stage.backlog.to_record(messages[0])]
+    stage.snapshots.transcript = [stage.backlog.record(messages[0])]
     stage.backlog.answered = {messages[1].id}
-    stage.bench.pending.asked(stage.bench.question(stage.backlog.to_record(messages[2])))
+    stage.bench.pending.asked(stage.bench.question(stage.backlog.record(messages[2])))
     await stage.run()
     assert stage.taken == [message.id for message in messages[3:]]
 
@@ -417,7 +420,7 @@ async def test_what_was_begun_is_finished_and_what_was_missed_taken_up_also_wher
     begun, missed = posted(1, number=1), posted(2, number=2)
     stage.backlog.channels, stage.reviews_fail = {CHANNEL: [begun, missed]}, True
     stage.snapshots.known = {CHANNEL: GUILD}
-    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(begun)),)))
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.record(begun)),)))
     with capture_logs() as logs:
         await stage.run()
     await stage.bench.idle()
@@ -428,7 +431,7 @@ async def test_what_was_begun_is_finished_and_what_was_missed_taken_up_also_wher
 
 async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(stage: Stage) -> None:
     message = posted(1, "old words")
-    question = stage.bench.question(stage.backlog.to_record(message))
+    question = stage.bench.question(stage.backlog.record(message))
     stage.backlog.channels = {CHANNEL: [replace(message, content="new words")]}
     await stage.left(Unfinished((question,)))
     await stage.run(alive=None)
@@ -440,7 +443,7 @@ async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(st
 
 async def test_a_deleted_question_is_told_of_and_one_that_stands_costs_nothing(stage: Stage) -> None:
     stands, gone = posted(1, number=1), posted(1, number=2)
-    questions = tuple(stage.bench.question(stage.backlog.to_record(m)) for m in (stands, gone))
+    questions = tuple(stage.bench.question(stage.backlog.record(m)) for m in (stands, gone))
     stage.backlog.channels = {CHANNEL: [stands]}
     await stage.left(Unfinished(questions))
     await stage.run(alive=None)
@@ -550,7 +553,7 @@ async def test_while_the_store_is_away_the_new_wait_behind_what_was_begun_and_mi
     begun, missed = posted(1, number=1), posted(2)
     stage.backlog.channels = {CHANNEL: [begun, missed]}
     stage.snapshots.kept_are_away, stage.snapshots.outages = outages == 1, outages - 1
-    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(begun)),)))
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.record(begun)),)))
     stage.catch_up.hold_back()
     running = asyncio.create_task(stage.run())
     new = asyncio.create_task(stage.gate.wait(CHANNEL, GUILD))
