@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -183,6 +184,34 @@ async def test_an_answer_to_a_prompt_resolves_it() -> None:
     assert not stage.states.prompts(CHANNEL)
     await stage.idle()
     assert asked(stage)[-1] == ["yes"]
+
+
+async def test_a_message_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(0.9)
+    await stage.hear(HELLO)
+    read = Mock(wraps=stage.states.process_message)
+    monkeypatch.setattr(stage.states, "process_message", read)
+    assert (await stage.hear("I would like a longer one of those")).respond
+    await stage.idle()
+    assert read.call_count == 1
+
+
+async def test_a_question_that_is_posted_while_a_message_is_judged_is_answered_by_it() -> None:
+    stage = Stage()
+    await stage.hear(HELLO)
+    await stage.idle()
+
+    class Slow(FixedTier):
+        def __call__(self, *asked: Any) -> Decision:
+            stage.states.shown(stage.states.set_awaiting(CHANNEL, SOAP, user_id=ANNA, question="Soap?"), 1, "Soap?")
+            return super().__call__(*asked)
+
+    stage.states.set_awaiting(CHANNEL, SOAP, user_id=BEN, question="Soap, Ben?")  # so that it is read before, too
+    stage.handler._bursts._decider = ResponseDecider(followup=Slow())
+    assert (await stage.hear("yes please, I would like that")).respond
+    await stage.idle()
+    assert stage.agent.requests[-1].reply
+    assert [prompt.user_id for prompt in stage.states.prompts(CHANNEL)] == [BEN]
 
 
 async def test_stop_ends_the_answer_that_its_author_waits_for() -> None:

@@ -30,15 +30,17 @@ class Intake:
         self._turns = turns
         self._discord = discord
 
-    def submit(self, *questions: Question) -> None:
+    def submit(self, *questions: Question, is_read: bool = False) -> None:
         """Queues a message for the prompt that it resolves, the mini-app that wants it, or the agent.
 
-        Several questions are one burst of one person, with one meaning.
+        Several questions are one burst of one person, with one meaning. is_read: whether it was read just now, and
+        nothing can have come up since.
         """
         burst = questions[0].message.message_id if len(questions) > 1 else None
         *earlier, question = [replace(q, burst=burst) for q in questions]
-        utterance = as_one([q.message for q in questions], self._discord.bot()[1])
-        question = self._meanings.as_one(question, utterance)
+        if not is_read:
+            utterance = as_one([q.message for q in questions], self._discord.bot()[1])
+            question = self._meanings.as_one(question, utterance)
         if question.stands_alone:  # it carries the words of all
             question = replace(question, parts=tuple(part.message.message_id for part in earlier))
         else:

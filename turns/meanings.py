@@ -41,20 +41,27 @@ class Meanings:
         Changes nothing yet.
         """
         channel_id, at = question.channel_id, question.message.timestamp
-        if self._states.is_awaiting(channel_id, at) or self._offers.is_open(channel_id):
-            return self._read(question, conversation)
-        return question
-
-    def _read(self, question: Question, conversation: ChannelConversation | None) -> Question:
-        meaning = self._meaning(question.message, question.channel_id, conversation)
-        if offer := self._offers.reply_of(question.channel_id, question.as_kept.message):
+        if not (self._states.is_awaiting(channel_id, at) or self._offers.is_open(channel_id)):
+            return question
+        meaning = self._meaning(question.message, channel_id, conversation)
+        if offer := self._offers.reply_of(channel_id, question.as_kept.message):
             meaning = replace(meaning, offer=offer)
         return replace(question, meaning=meaning)
 
     def routed(self, question: Question, conversation: ChannelConversation | None) -> Question:
-        """A question to be answered with its meaning, read now if it was not, and with the mini-app that wants it,
-        unless it answers a prompt, or is private: a mini-app keeps what it is told."""
-        question = self._read(question, conversation) if question.meaning is UNREAD else question
+        """A question to be answered with its meaning as of now, and with the mini-app that wants it.
+
+        Unless it answers a prompt, it is read now, also if it was before: a prompt, a trip or soft context may have
+        come up while a judge was asked.
+        """
+        if not (meaning := question.meaning).prompt:
+            is_again = meaning is not UNREAD
+            meaning = self._meaning(question.message, question.channel_id, conversation, is_again=is_again)
+        return self._wanted(replace(question, meaning=meaning), conversation)
+
+    def _wanted(self, question: Question, conversation: ChannelConversation | None) -> Question:
+        """The question with the mini-app that wants it, unless it answers a prompt, or is private: a mini-app keeps
+        what it is told."""
         meaning = question.meaning
         app = None
         if not (meaning.prompt or question.is_private):
@@ -79,13 +86,15 @@ class Meanings:
             return replace(question, meaning=replace(question.meaning, prompt=prompt))  # posted since, perhaps
         conversation = self._conversations.get(question.channel_id)
         meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
-        return self.routed(replace(question, meaning=meaning), conversation)
+        return self._wanted(replace(question, meaning=meaning), conversation)
 
     def anew(self, question: Question) -> Question:
         """The question as it stands when its turn comes: read again if it was edited, or a part of its burst deleted,
         while it waited for a mini-app or to answer a prompt. The prompt's card then shows what it has become."""
-        meaning, conversation = question.meaning, self._conversations.get(question.channel_id)
-        if not question.stands_alone or question.card_id or meaning.about or conversation is None:
+        meaning = question.meaning
+        if not question.stands_alone or question.card_id or meaning.about:
+            return question
+        if (conversation := self._conversations.get(question.channel_id)) is None:
             return question
         message, parts = question.current(conversation), [i for i in question.parts if not conversation.is_deleted(i)]
         earlier = [*filter(None, map(conversation.find, parts))]
@@ -97,7 +106,7 @@ class Meanings:
         if prompt:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
-        return self.routed(replace(question, message=message, meaning=meaning), conversation)
+        return self._wanted(replace(question, message=message, meaning=meaning), conversation)
 
     def dropped(self, questions: Iterable[Question]) -> None:
         """Has the cards of the prompts that these would have answered say so: they are not answered any more."""
@@ -115,10 +124,9 @@ class Meanings:
         """prompt: the one that the message may answer; None: the one to whose card it replies, or any that is open."""
         me, at = self._discord.bot()[1], message.timestamp
         is_awaited = prompt is not None or self._states.is_awaiting(channel_id, at)
-        cards = self._states.prompts(channel_id) if message.reply_to_id is not None else []
-        replied_to = next((p for p in cards if p.message_id == message.reply_to_id), None)
-        if replied_to and self._states.is_open(replied_to, at):
-            prompt = prompt or replied_to
+        if prompt is None and message.reply_to_id is not None:
+            cards = (p for p in self._states.prompts(channel_id) if p.message_id == message.reply_to_id)
+            prompt = next((p for p in cards if self._states.is_open(p, at)), None)
         is_for_others = is_awaited and (  # else it makes no difference
             addresses_others(message, me)
             or (conversation is not None and names_others(message, conversation, me))

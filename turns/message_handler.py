@@ -89,10 +89,11 @@ class MessageHandler:
             return True  # it joined a burst, and is answered with it
         seconds = perf_counter() - started
         decisions = [decided]
-        if hears_out and self._bursts.may_go_on(*decided):
+        if waits := hears_out and self._bursts.may_go_on(*decided):
             heard_out = await self._bursts.hear_out(*decided)
             decisions = [d for d in heard_out if not self._consent.is_forgotten(d[0].channel_id, d[0].message)]
-        self._conclude([(q, self._records.as_noted(q, decision, mark)) for q, decision in decisions], seconds)
+        noted = [(q, self._records.as_noted(q, decision, mark)) for q, decision in decisions]
+        self._conclude(noted, seconds, is_read=not waits)
         return all(decision.reason is not Reason.SHUTTING_DOWN for _, decision in decisions)
 
     # To a decision
@@ -149,8 +150,9 @@ class MessageHandler:
 
     # From a decision to a turn
 
-    def _conclude(self, decisions: Sequence[Decided], seconds: float) -> None:
-        """Logs the decision on each message of a burst, and queues one answer to those to be answered."""
+    def _conclude(self, decisions: Sequence[Decided], seconds: float, *, is_read: bool) -> None:
+        """Logs the decision on each message of a burst, and queues one answer to those to be answered. is_read: whether
+        they were read just now."""
         for question, decision in decisions:
             self._records.decided(question, decision, seconds)
         if answered := [replace(question, decision=decision) for question, decision in decisions if decision.respond]:
@@ -160,7 +162,7 @@ class MessageHandler:
             if newest.decision.reason is Reason.OFFER_ACCEPTED:
                 self._offers.accept(newest)
             else:
-                self._intake.submit(*answered)
+                self._intake.submit(*answered, is_read=is_read)
                 self._records.queued(answered)
         for question, decision in decisions:
             # After queueing: a message in the transcript counts as handled after a kill.
