@@ -74,6 +74,11 @@ class Bursts:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is being decided or waits for its author's pause, in any channel."""
+        return not (self._judged or self._open or self._over)
+
     def begins(self, question: Question) -> Decision:
         """The decision on a message outside any conversation."""
         return self._decider.should_start_conversation(question.as_kept.message, self._discord.bot()[1], question.place)
@@ -174,18 +179,24 @@ class Bursts:
 
     def heard_out(self, channel_id: int) -> list[Question]:
         """The questions in a channel that wait for their author's pause."""
-        bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
-        return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
+        return [
+            replace(question, decision=burst.decision)
+            for burst in (*self._open.values(), *self._over)
+            for question in burst.questions
+            if question.channel_id == channel_id
+        ]
 
     def undecided(self, channel_id: int) -> set[int]:
         """The ids of messages there that are being decided, or wait for their author's pause."""
-        judged = {message_id for message_id, question in self._judged.items() if question.channel_id == channel_id}
-        return judged | {question.message.message_id for question in self.heard_out(channel_id)}
+        return {question.message.message_id for question in self._unsettled() if question.channel_id == channel_id}
 
     def busy_guilds(self) -> set[int]:
         """The guilds with a message that is being decided or waits for its author's pause; 0: direct messages."""
-        heard_out = (question for burst in self._waiting() for question in burst.questions)
-        return {question.guild_id for question in (*self._judged.values(), *heard_out)}
+        return {question.guild_id for question in self._unsettled()}
+
+    def _unsettled(self) -> list[Question]:
+        heard_out = (question for burst in (*self._open.values(), *self._over) for question in burst.questions)
+        return [*self._judged.values(), *heard_out]
 
     def call_off(self, question: Question, conversation: ChannelConversation) -> None:
         """Cancels the author's messages that a judge is being asked about, if this message says stop."""
@@ -200,12 +211,10 @@ class Bursts:
     def stop(self, questions: Iterable[Question]) -> None:
         """Ends, without an answer, the bursts that begin with one of these questions."""
         called_off = {question.message.message_id for question in questions}
-        for burst in [b for b in self._waiting() if b.questions[0].message.message_id in called_off]:
-            burst.decision = STOPPED
-            self._end(burst)
-
-    def _waiting(self) -> list[_Burst]:
-        return [*self._open.values(), *self._over]
+        for burst in (*self._open.values(), *self._over):
+            if burst.questions[0].message.message_id in called_off:
+                burst.decision = STOPPED
+                self._end(burst)
 
     def typing(self, channel_id: int, author_id: int) -> None:
         """Extends the open burst of somebody who is typing to its longest duration."""

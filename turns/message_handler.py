@@ -138,6 +138,8 @@ class MessageHandler:
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
         """Ends the answers that a message calls off, and records the message; None where it ends none."""
+        if self._bursts.is_idle and not self._turns.is_busy(question.channel_id):  # as nearly always
+            return None
         self._bursts.call_off(question, conversation)
         heard_out = self._bursts.heard_out(question.channel_id)
         # Somebody who opted out may call an answer off, too; their words are not kept.
