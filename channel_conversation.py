@@ -28,7 +28,7 @@ from llm_history import (
     waits_for,
     without_words,
 )
-from state.agent_state import GENERAL, AgentState
+from state.agent_state import AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
@@ -205,10 +205,6 @@ class ChannelConversation:
         """The bot's last message to this person."""
         return next((m for m in reversed(self.messages) if m.is_bot and author_id in m.addressees), None)
 
-    def agent_of(self, message_id: int) -> str:
-        """The name of the agent that said a message of the bot's: a remote agent's, else the general agent's."""
-        return self.remote.get(message_id, GENERAL)
-
     def find(self, message_id: int) -> MessageRecord | None:
         for message in reversed(self.messages):  # most often it is the newest: a generator takes longer than the search
             if message.message_id == message_id:
@@ -221,9 +217,10 @@ class ChannelConversation:
 
     def untold(self) -> list[MessageRecord]:
         """What the model was not told, oldest first, except its own messages and what other agents were asked."""
-        known = self.own | self.remote.keys()
-        untold = (m for m in self.messages if m.message_id > self.told_through or m.message_id in self.passed_over)
-        return [m for m in untold if m.message_id not in known]
+        known, through, passed = self.own | self.remote.keys(), self.told_through, self.passed_over
+        return [
+            m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
+        ]
 
     def asked(self, agent: str, message_ids: Collection[int]) -> None:
         """Notes messages as questions to a remote agent, or as its answers."""
@@ -231,10 +228,12 @@ class ChannelConversation:
 
     def seen_since(self, people: Collection[int]) -> int:
         """The first message id at which all these people had spoken here, and so were present; 0 for no people."""
+        if not people:  # as nearly always: everybody may read the history
+            return 0
         # Messages read from before the conversation do not show who was present all the time.
         own = [m for m in self.messages if m.message_id >= self.since]
         newest = self.messages[-1].message_id if self.messages else 0
-        return max((next((m.message_id for m in own if m.author_id == who), newest) for who in people), default=0)
+        return max(next((m.message_id for m in own if m.author_id == who), newest) for who in people)
 
     def people_told_of(self) -> set[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""

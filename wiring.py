@@ -234,6 +234,7 @@ class Parts(StateParts):
             pending=self.pending,
             records=self.records,
             activity=self.activity,
+            picks=agents.team.has_several,
         )
 
     def _build_way_in(self) -> None:

@@ -65,7 +65,7 @@ class Team:
             question,
             before[-RECENT_MESSAGES:],
             is_addressed=bot_id in question.mentions and not is_reply,
-            last=conversation.agent_of(message.message_id) if message else None,
+            last=conversation.remote.get(message.message_id, GENERAL) if message else None,
             bot_name=place.bot_name,
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from channel_conversation import LONG_ANSWERS, MAX_REMOTE, WORDED
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
-from state.agent_state import GENERAL, UMSState
+from state.agent_state import UMSState
 from tests.support.clock import NOON, FakeClock
 from tests.support.discord_payloads import a_bot, a_message
 from tests.support.histories import turn
@@ -340,7 +340,7 @@ def with_docs(manager: ConversationManager | None = None) -> ChannelConversation
 def test_the_general_agent_is_not_told_what_another_was_asked() -> None:
     conversation = with_docs()
     assert [m.message_id for m in conversation.untold()] == [3]
-    assert [conversation.agent_of(i) for i in (2, 3)] == ["docs", GENERAL]
+    assert conversation.remote == {1: "docs", 2: "docs"}
     conversation.asked("docs", range(10, 10_000))
     assert len(conversation.remote) == MAX_REMOTE
 

@@ -121,14 +121,14 @@ class Preparing:
             notes.append(f"What was last done in this channel: {_quoted(known)}")
         return notes
 
-    def model(self, turn: Turn) -> str:
-        """The name of the model that answers the turn: the one it began with, else the place's."""
-        return turn.model or self._models.at(turn.newest.place)
-
     async def attached(self, turn: Turn, conversation: ChannelConversation) -> Mapping[str, Reading]:
-        """The files attached to the messages that the agent is about to be told, as read, by key."""
+        """The files attached to the messages that the agent is about to be told, as the turn's model can read them, by
+        key. Also fixes that model: the place's."""
+        turn.model = turn.model or self._models.at(turn.newest.place)
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
         told = {m.message_id: m for m in conversation.untold()} | asked
+        if not any(m.images or m.files or m.reply_files for m in told.values()):
+            return {}
         sight = sight_of(self._models.named(turn.model).model)
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
@@ -175,11 +175,6 @@ class Answering:
         self._waiting = waiting
         self._clock = clock
 
-    @property
-    def picks(self) -> bool:
-        """Whether there are several agents to pick from."""
-        return self._team.has_several
-
     async def answer(self, turn: Turn) -> Outcome | Cancel:
         """The turn's outcome. While it grows, turn.show is called with the whole text so far."""
         turn.mark = self._records.mark
@@ -212,7 +207,6 @@ class Answering:
         notes: Sequence[str] = ()
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:
-            turn.model = self._preparing.model(turn)
             notes = await self._preparing.notes(turn, conversation)
             attached = await self._preparing.attached(turn, conversation)
         # A question that was trimmed meanwhile is still answered.
@@ -228,6 +222,7 @@ class Answering:
         attached: Mapping[str, Reading],
     ) -> Outcome:
         questions, place = [question.current(conversation) for question in pending], self._records.titled(pending[-1])
+        newcomers = turn.newcomers
         request = AgentRequest(
             history=(),
             transcript=(),
@@ -247,9 +242,9 @@ class Answering:
                     for link in m.links
                 ),
                 is_direct=place.kind is PlaceKind.DIRECT,
-                newcomers=frozenset(turn.newcomers),
+                newcomers=frozenset(newcomers),
             ),
-            shared={} if turn.newcomers else self._team.shared(questions, conversation, place),
+            shared={} if newcomers else self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,
             allowance=turn.allowance,
         )
@@ -290,7 +285,7 @@ class Answering:
                 used=turn.tools.extend,
                 looked_up=partial(self._records.looked_up, conversation.channel_id),
                 is_private=turn.is_private,
-                since=conversation.seen_since(turn.newcomers),
+                since=conversation.seen_since(newcomers),
                 model=turn.model,
             )
         with span("answer"):
@@ -362,12 +357,9 @@ def _quoted(text: str) -> str:
 
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:
     """How the question resolves a prompt of the agent's; None: not at all, or it was edited since."""
-    meaning = question.meaning
-    if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.prompt.ask.ends_with:
-        return None
-    if meaning.resolution_type is None:
+    meaning, prompt = question.meaning, question.meaning.prompt
+    if prompt is None or prompt.miniapp_id or prompt.ask.ends_with or meaning.resolution_type is None:
         return None
     if not question.is_as_read(conversation):
         return None
-    ask_id = str(meaning.prompt.ask.context.get("ask_id"))
-    return Reply(ask_id, meaning.resolution_type, meaning.resolution_data or {})
+    return Reply(str(prompt.ask.context.get("ask_id")), meaning.resolution_type, meaning.resolution_data or {})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from agents.gateway import AgentRequest, Answer, Declined, Outcome
+from agents.gateway import AgentRequest, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
 from discord_io.card import THREAD_CARD, Card
@@ -239,12 +239,6 @@ class Turn:
     def payer(self) -> Payer:
         exempt = frozenset(q.message.author_id for q in self.questions if q.is_exempt)
         return payer_of(self.newest.place, frozenset(q.message.author_id for q in self.questions), exempt)
-
-    def settle(self, outcome: object, told: Outcome | None) -> int:
-        """Counts the usage of an attempt. told: the outcome, or the incomplete answer if it was interrupted. Returns
-        the tokens."""
-        is_answer, is_declined = isinstance(outcome, Answer), isinstance(outcome, Declined)
-        return self.allowance.settle(told.tokens if told else 0, is_answer=is_answer, is_declined=is_declined)
 
     @property
     def by_miniapp(self) -> bool:

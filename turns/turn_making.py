@@ -51,11 +51,6 @@ class TurnMaker:
         self._records = records
         self._activity = activity
 
-    @property
-    def picks(self) -> bool:
-        """Whether there are several agents to pick from."""
-        return self._answering.picks
-
     async def make(self, turn: Turn, post: StreamedReply) -> None:
         """Runs the turn to its end. post: its reply in the channel."""
         newest, started = turn.newest, asyncio.get_running_loop().time()
@@ -125,8 +120,10 @@ class TurnMaker:
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
+        """Counts the usage of an attempt, also of one that was interrupted. Returns the tokens."""
         told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
-        return turn.settle(outcome, told)
+        is_answer, is_declined = isinstance(outcome, Answer), isinstance(outcome, Declined)
+        return turn.allowance.settle(told.tokens if told else 0, is_answer=is_answer, is_declined=is_declined)
 
     async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
         """Posts the outcome, unless it is silence, and records it. Returns it in one word; empty: ask again."""
@@ -139,7 +136,8 @@ class TurnMaker:
             if prompt and prompt.question:
                 text = f"{closed(text)}\n\n{prompt.question}"
             if isinstance(outcome, Answer):
-                self._answering.note(newest, outcome)
+                if newest.by_miniapp:
+                    self._answering.note(newest, outcome)
                 if conversation and turn.request and not (turn.is_private or turn.is_remote):
                     history = conversation.current(outcome.history)
             ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, getattr(outcome, "files", ()))

@@ -52,7 +52,7 @@ class TurnQueue:
 
     maker: makes each turn. meanings: reads questions that changed while they waited. discord: opens channels. pending:
     the unfinished questions. records: records what is announced. activity: told of the bot's own errors, and of turns
-    that they broke off.
+    that they broke off. picks: whether there are several agents to pick from.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class TurnQueue:
         pending: PendingTurns,
         records: Records,
         activity: Activity,
+        picks: bool = False,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self.pending = pending
@@ -74,6 +75,7 @@ class TurnQueue:
         self._meanings = meanings
         self._discord = discord
         self._activity = activity
+        self._picks = picks
         self._edit_interval = edit_interval_seconds
         self._queues: dict[int, _ChannelQueue] = {}
         self._notices: set[asyncio.Task[None]] = set()
@@ -286,13 +288,14 @@ class TurnQueue:
         """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
         author may not read the first."""
         first = queue.waiting[0] = self._anew(queue.waiting[0])
-        if self._maker.picks:  # with several agents each burst has its own turn, as each may go to another agent
+        if self._picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
             together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
             together = [first, *takewhile(partial(self._may_read, first), together[1:])]
-        while any(q.reply_to in queue.stood for q in together) and together[-1].reply_to not in queue.stood:
-            together.pop()
+        if queue.stood and any(q.reply_to in queue.stood for q in together):
+            while together[-1].reply_to not in queue.stood:
+                together.pop()
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to))

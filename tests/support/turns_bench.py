@@ -110,6 +110,7 @@ class Bench:
             pending=self.pending,
             records=records,
             activity=self.activity,
+            picks=team.has_several,
         )
         self.intake = Intake(
             meanings=self.meanings, states=self.states, prompts=self.prompts, turns=self.turns, discord=self.around
