@@ -252,7 +252,7 @@ async def test_what_waits_is_known_as_unprompted_where_nobody_called_the_bot() -
     room = Room()
     await room.say(ANNA, "find me a train")
     await room.say(BEN, LISBON)
-    assert [question.is_unprompted for question in room.bursts.heard_out(CHANNEL)] == [True, False]
+    assert [question.decision.is_unprompted for question in room.bursts.heard_out(CHANNEL)] == [True, False]
     await room.over()
 
 

@@ -140,7 +140,7 @@ async def test_who_calls_the_bot_by_an_edit_is_not_left_to_the_agent(bench: Benc
     second = doubtful(bench, BEN)
     call(bench, first)
     call(bench, second)
-    assert not any(question.may_decline for question in bench.pending.of(CHANNEL).questions)
+    assert not any(question.decision.may_decline for question in bench.pending.of(CHANNEL).questions)
     await bench.idle()
     assert [request.may_decline for request in bench.agent.requests] == [True, False, False]
     assert bench.wire.texts == ["the answer", "the answer"]

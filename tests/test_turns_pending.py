@@ -309,5 +309,5 @@ async def test_why_a_question_is_answered_is_kept_without_what_a_judge_said_of_i
     bench.pending.asked(replace(bench.question(said(ANNA)), decision=decision))
     (question,) = stored(bench.pending).questions
     assert question.decision == replace(decision, evidence="")
-    assert question.is_unprompted
-    assert question.may_decline
+    assert question.decision.is_unprompted
+    assert question.decision.may_decline

@@ -93,14 +93,15 @@ class PendingTurns:
 
     def posted(self, channel_id: int, message_id: int) -> None:
         """Notes a message that was posted for the channel's turn."""
-        turn = self.of(channel_id).turn
-        if turn and message_id not in turn.posted:
-            self._set_turn(channel_id, replace(turn, posted=(*turn.posted, message_id)))
+        unfinished = self.of(channel_id)
+        if (turn := unfinished.turn) and message_id not in turn.posted:
+            self._set(channel_id, replace(unfinished, turn=replace(turn, posted=(*turn.posted, message_id))))
 
     def ready(self, channel_id: int, ready: Ready | None) -> None:
         """Notes the outcome of the channel's turn; None: it does not hold any more."""
-        if turn := self.of(channel_id).turn:
-            self._set_turn(channel_id, replace(turn, ready=ready))
+        unfinished = self.of(channel_id)
+        if unfinished.turn:
+            self._set(channel_id, replace(unfinished, turn=replace(unfinished.turn, ready=ready)))
 
     def follow(
         self,
@@ -127,7 +128,8 @@ class PendingTurns:
             if turn and turn.ready and turn.ready.history is not None:
                 history = current(channel_id, turn.ready.history)
                 if history != turn.ready.history:
-                    self._set_turn(channel_id, replace(turn, ready=replace(turn.ready, history=history)))
+                    turn = replace(turn, ready=replace(turn.ready, history=history))
+                    self._set(channel_id, replace(self.of(channel_id), turn=turn))
                     changed.append(channel_id)
         return changed
 
@@ -177,9 +179,6 @@ class PendingTurns:
         """A function that encodes the channel's unfinished questions as JSON; None where there are none."""
         unfinished = self._channels.get(channel_id)
         return None if unfinished is None else lambda: UNFINISHED.dump_json(_without_words(unfinished))
-
-    def _set_turn(self, channel_id: int, turn: Begun) -> None:
-        self._set(channel_id, replace(self.of(channel_id), turn=turn))
 
     def _set(self, channel_id: int, unfinished: Unfinished) -> None:
         if unfinished == NOTHING:

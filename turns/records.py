@@ -320,7 +320,7 @@ class Records:
     def queued(self, questions: Iterable[Question]) -> None:
         """Tells offers which questions will be answered; those that may be declined follow when their turn ends."""
         for question in questions:
-            if not question.may_decline:
+            if not question.decision.may_decline:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 
     def ended(self, turn: Turn, silence: Decision | None) -> None:
@@ -334,7 +334,7 @@ class Records:
             self.silenced(turn.questions, told)
             return
         for question in turn.questions:
-            if question.may_decline:
+            if question.decision.may_decline:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 
     def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:

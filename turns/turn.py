@@ -79,16 +79,6 @@ class Question:
         return self.place.channel_id
 
     @property
-    def is_unprompted(self) -> bool:
-        """Whether nobody had called the bot, and it had asked nobody."""
-        return self.decision.is_unprompted
-
-    @property
-    def may_decline(self) -> bool:
-        """Whether the agent decides whether to answer."""
-        return self.decision.may_decline
-
-    @property
     def stands_alone(self) -> bool:
         """Whether it has a turn of its own, since it answers a prompt or goes to a mini-app."""
         return self.meaning.prompt is not None or self.by_miniapp
@@ -264,7 +254,7 @@ class Turn:
     @property
     def may_decline(self) -> bool:
         """Whether all its questions may be declined, and no earlier process posted a part of the answer."""
-        return not self.adopted and all(q.may_decline and not q.stands_alone for q in self.questions)
+        return not self.adopted and all(q.decision.may_decline and not q.stands_alone for q in self.questions)
 
     @property
     def is_remote(self) -> bool:
@@ -275,13 +265,13 @@ class Turn:
     def is_unprompted(self) -> bool:
         """Whether the bot answers without having been called; where it may decline, only once text is shown."""
         is_heard = bool(self.text.strip()) or not self.may_decline
-        return is_heard and all(question.is_unprompted for question in self.questions)
+        return is_heard and all(question.decision.is_unprompted for question in self.questions)
 
     @property
     def ends_silently(self) -> bool:
         """Whether a stop of it, or of some of its questions, goes unmentioned, since nothing of it was posted."""
         is_unheard = not (self.text.strip() or self.adopted)
-        return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
+        return is_unheard and (self.cancel is None or all(q.decision.is_unprompted for q in self.questions))
 
     def take_thread_card(self) -> Card | None:
         """The button that continues a longer conversation in a thread; shown once in each conversation."""

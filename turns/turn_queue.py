@@ -165,7 +165,7 @@ class TurnQueue:
 
         def is_unwanted(question: Question) -> bool:
             is_own = question.message.author_id == message.author_id
-            may_end = manages or (is_unprompted and question.is_unprompted)
+            may_end = manages or (is_unprompted and question.decision.is_unprompted)
             return is_own or (stop is Stop.KEEP_OUT and may_end)
 
         running = list(filter(is_unwanted, queue.turn.questions)) if queue.turn else []
@@ -175,7 +175,8 @@ class TurnQueue:
         self.pending.dropped(channel_id, ended)
         self._drop_waiting(channel_id, queue, waiting)
         told = {question.message.author_id for question in ended}
-        newest = {q.message.author_id: q for q in waiting if not q.is_unprompted and q.message.author_id not in told}
+        called = [q for q in waiting if not q.decision.is_unprompted and q.message.author_id not in told]
+        newest = {q.message.author_id: q for q in called}
         for question in newest.values():
             self.announce(question, STOPPED)
         if not (ended or waiting):
