@@ -225,23 +225,27 @@ class RecentDecisions:
     def __len__(self) -> int:
         return len(self._entries) + len(self._ignored)
 
-    def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision, guild_id: int = 0) -> None:
-        """Notes the decision on a message in a conversation, or on one that starts a conversation.
+    def add(
+        self,
+        message_id: int,
+        channel_id: int,
+        author_id: int,
+        decision: Decision,
+        guild_id: int = 0,
+        *,
+        is_ignored: bool = False,
+    ) -> None:
+        """Notes the decision on a message. is_ignored: it is in no conversation and starts none; these are counted.
 
         Replaces an earlier decision on it: a message first ignored may be answered once an offer is accepted.
         """
-        self._ignored.pop(message_id, None)
-        self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision, guild_id))
-
-    def add_ignored(
-        self, message_id: int, channel_id: int, author_id: int, decision: Decision, guild_id: int = 0
-    ) -> None:
-        """Notes and counts that a message started no conversation."""
-        self.ignored_count += 1
-        self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision, guild_id))
-
-    def _put(self, entries: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
-        entries[entry.message_id] = entry
+        entries, entry = self._entries, LoggedDecision(message_id, channel_id, author_id, decision, guild_id)
+        if is_ignored:
+            entries = self._ignored
+            self.ignored_count += 1
+        else:
+            self._ignored.pop(message_id, None)
+        entries[message_id] = entry
         if len(entries) > self._size:
             entries.popitem(last=False)
         if self._listener:

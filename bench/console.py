@@ -48,7 +48,7 @@ async def happening(bot: Parley) -> None:
         number += 1
         channel = number % CHANNELS + 1
         guild = channel % GUILDS + 1
-        bot.decisions.add_ignored(number, channel, channel, NOT_CALLED, guild)
+        bot.decisions.add(number, channel, channel, NOT_CALLED, guild, is_ignored=True)
         if number % 10 == 0:
             bot.decisions.add(number, channel, channel, EXPLICIT, guild)
             answered = TurnEnded(guild, channel, (number,), Ending.ANSWERED, "answered", datetime.now(UTC), 2.0, 0.5)

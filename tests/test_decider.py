@@ -596,7 +596,7 @@ def test_the_log_gives_a_channels_decisions_newest_first() -> None:
     decisions = [Decision(False, reason) for reason in (Reason.STOP, Reason.DELETED, Reason.NO_TRIGGER)]
     for number, decision in enumerate(decisions):
         log.add(number, CHANNEL, ANNA, decision)
-        log.add_ignored(100 + number, CHANNEL + 1, ANNA, decision)
+        log.add(100 + number, CHANNEL + 1, ANNA, decision, is_ignored=True)
     assert [entry.message_id for entry in log.latest(CHANNEL, 2)] == [2, 1]
     assert [entry.message_id for entry in log.latest(CHANNEL, 9)] == [2, 1, 0]
     assert log.find(1) == LoggedDecision(1, CHANNEL, ANNA, decisions[1])
@@ -607,7 +607,7 @@ def test_the_log_is_bounded_and_lets_go_and_what_starts_nothing_crowds_out_nothi
     log, no = RecentDecisions(size=100), Decision(False, Reason.NO_TRIGGER)
     for message_id in range(1_000):
         log.add(message_id, message_id % 7, ANNA, no)
-        log.add_ignored(10_000 + message_id, CHANNEL, BEN, no)
+        log.add(10_000 + message_id, CHANNEL, BEN, no, is_ignored=True)
     assert (len(log), log.ignored_count) == (200, 1_000)
     assert [bool(log.find(message_id)) for message_id in (899, 900, 999, 10_899, 10_900)] == [
         False,
@@ -648,7 +648,7 @@ def test_the_agent_that_was_chosen_is_noted_once_more_and_no_listener_told() -> 
             heard.append(entry)
 
     log = RecentDecisions(size=2, listener=Heard())
-    log.add_ignored(1, CHANNEL, ANNA, Decision(False, Reason.NO_TRIGGER))
+    log.add(1, CHANNEL, ANNA, Decision(False, Reason.NO_TRIGGER), is_ignored=True)
     decision = Decision(True, Reason.FOLLOWUP, tier=2, score=0.9, evidence="you asked")
     for message_id in (2, 3, 4):
         log.add(message_id, CHANNEL, ANNA, decision)

@@ -76,7 +76,7 @@ class Records:
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """Counts a message outside any conversation that triggers nothing."""
         self._not_started[NOT_CALLED.reason] += 1
-        self._decisions.add_ignored(message_id, channel_id, author_id, NOT_CALLED, guild_id)
+        self._decisions.add(message_id, channel_id, author_id, NOT_CALLED, guild_id, is_ignored=True)
         if self._log.is_enabled_for(logging.DEBUG):
             self._log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOT_CALLED, 0.0)
 
@@ -238,14 +238,14 @@ class Records:
         if question.stands_alone:  # no model is asked that could decline
             decision = replace(decision, may_decline=False)
         is_news = not question.starts_conversation or (decision != NOT_CALLED and decision.reason not in SET_SO)
-        note = self._decisions.add if is_news else self._decisions.add_ignored
-        note(message_id, channel_id, question.message.author_id, decision, question.guild_id)
+        author_id, guild_id = question.message.author_id, question.guild_id
+        self._decisions.add(message_id, channel_id, author_id, decision, guild_id, is_ignored=not is_news)
         if question.starts_conversation and not decision.respond:
             self._not_started[decision.reason] += 1
         if decision.tier == EXPLICIT.tier:
-            self._conversations.record_call(channel_id, question.message.author_id)
+            self._conversations.record_call(channel_id, author_id)
         level = logging.INFO if is_news else logging.DEBUG
-        self._log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
+        self._log_decision(level, guild_id, channel_id, message_id, decision, seconds)
         record = question.as_kept.message
         conversation = self._conversations.get(channel_id)
         if conversation is None or decision.reason in NOT_KEPT or self._consent.is_opted_out(record.author_id):
@@ -256,7 +256,7 @@ class Records:
             decision = replace(decision, evidence="")
         self._learning.decided(
             record,
-            question.guild_id,
+            guild_id,
             conversation,
             decision,
             is_explicit=decision.reason is Reason.EXPLICIT_TRIGGER,

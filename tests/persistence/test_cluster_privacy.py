@@ -397,8 +397,12 @@ async def test_what_was_said_while_opted_out_is_quoted_by_no_process_after_optin
     one, other = await start(0, 1), await start(2, 3)
     assert await one.requests.opt_out(ANNA, now("").message_id)
     decisions = other.bot.parts.decisions
-    decisions.add_ignored(now("a secret").message_id, CHANNELS[2], ANNA, Decision(False, Reason.OPTED_OUT), GUILDS[2])
-    decisions.add_ignored(now("hello", BEN).message_id, CHANNELS[2], BEN, Decision(False, Reason.NO_TRIGGER), GUILDS[2])
+    decisions.add(
+        now("a secret").message_id, CHANNELS[2], ANNA, Decision(False, Reason.OPTED_OUT), GUILDS[2], is_ignored=True
+    )
+    decisions.add(
+        now("hello", BEN).message_id, CHANNELS[2], BEN, Decision(False, Reason.NO_TRIGGER), GUILDS[2], is_ignored=True
+    )
     assert await one.requests.opt_in(ANNA, now("").message_id)
     assert [entry.author_id for entry in decisions.latest(CHANNELS[2], 2)] == [BEN]
 

@@ -116,7 +116,7 @@ async def test_what_was_said_before_a_restart_waits_for_no_decision(shown: Shown
 
 
 async def test_a_decision_outside_any_conversation_is_shown_without_its_message(shown: Shown) -> None:
-    shown.decisions.add_ignored(5 << 40, CHANNEL, ANNA, NOTHING, GUILD)
+    shown.decisions.add(5 << 40, CHANNEL, ANNA, NOTHING, GUILD, is_ignored=True)
     row = last(shown)
     assert (row.text, row.state, row.who) == (None, State.SILENT, f"person …{ANNA:04}")
     shown.decisions.add(6 << 40, CHANNEL, ANNA, ALONE_TOGETHER, GUILD)

@@ -71,7 +71,7 @@ async def test_what_has_changed_is_sent_and_whoever_leaves_is_forgotten(visitor:
         assert live.headers["Content-Type"] == "text/event-stream"
         assert set(await update(live)) >= {"now", "today", "chart-silent", "chart-answering"}
         assert watching(bot) == before + 1
-        bot.decisions.add_ignored(1, 5, 7, NOTHING)
+        bot.decisions.add(1, 5, 7, NOTHING, is_ignored=True)
         while "I did not think it was meant for me" not in (await update(live)).get("chart-silent", ""):
             pass
     await until_nobody_watches(visitor, bot, before)
