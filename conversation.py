@@ -373,15 +373,16 @@ class ConversationManager:
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )
-        active = conversation.last_activity
-        if self._is_silent(conversation) if at is None else self.is_over(channel_id, at - active, at):
+        now = self._clock()
+        idle = at - conversation.last_activity if at else abs(now - conversation.last_activity)
+        if self.is_over(channel_id, idle, at or now) and (at or not self._holds[channel_id]):
             if conversation.states:
                 self._left[channel_id] = conversation.left_states()
             return None
         self._left.pop(channel_id, None)
         if at is not None:
             # It continues with messages that are only read now.
-            conversation.last_activity, conversation.is_revived = self._clock(), True
+            conversation.last_activity, conversation.is_revived = now, True
         conversation.trim(self._max_messages, self._max_characters)
         self._conversations[channel_id] = conversation
         return conversation
@@ -409,15 +410,11 @@ class ConversationManager:
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:
-        return self._is_silent(conversation) and not self._is_behind(conversation.channel_id)
-
-    def _is_silent(self, conversation: ChannelConversation) -> bool:
-        """Whether the timeout has passed since the last activity that this process knows of."""
-        now = self._clock()
+        now, channel_id = self._clock(), conversation.channel_id
         idle = abs(now - conversation.last_activity)  # a clock that was set back must not keep it for ever
         if idle <= self._timeout:  # as nearly always, several times a message
             return False
-        return self.is_over(conversation.channel_id, idle, now) and not self._holds[conversation.channel_id]
+        return self.is_over(channel_id, idle, now) and not (self._holds[channel_id] or self._is_behind(channel_id))
 
     def is_over(self, channel_id: int, idle: timedelta, at: datetime) -> bool:
         """Whether the channel's conversation expires at this time, after this long a silence."""

@@ -67,13 +67,13 @@ class Admission:
         """The decision on a message that the settings of its place refuse; None: they allow an answer."""
         refused = incoming.place.held.refuses(question.message.author_id, incoming.role_ids)
         if refused is None:
-            return self.refuses_direct(incoming, question)
+            return self._refuses_direct(incoming, question) if incoming.place.kind is PlaceKind.DIRECT else None
         reason = Reason.SETTINGS_UNREAD if refused.is_unread else SILENCING.get(refused.name, Reason.NOT_ALLOWED)
         return Decision(False, reason, evidence="" if reason is Reason.PAUSED else refused.in_words)
 
-    def refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
+    def _refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
         """The decision on a direct message that is refused, which its author is told once a day; None: it is not."""
-        if incoming.place.kind is not PlaceKind.DIRECT or self._direct.takes(question.message.author_id):
+        if self._direct.takes(question.message.author_id):
             return None
         if self._gate.is_ending(question.guild_id):
             return Decision(False, Reason.SHUTTING_DOWN)

@@ -55,9 +55,10 @@ class Gate:
 
     def is_queued(self, channel_id: int, guild_id: int) -> bool:
         """Whether a new message of this channel must wait(): behind the missed ones, or behind others that wait."""
-        # Asked for each message of every channel; nearly always nobody waits.
-        waits = self._in_order or self._closed or self._channels or self._leases
-        return bool(waits) and (channel_id in self._in_order or self.is_closed(channel_id, guild_id))
+        # Asked for each message of every channel; nearly always nobody waits, and nothing is closed.
+        if not (self._in_order or self._closed or self._channels or self._leases):
+            return False
+        return channel_id in self._in_order or self.is_closed(channel_id, guild_id)
 
     def holds_back(self, shard_id: int) -> bool:
         """Whether new messages on a shard wait for the missed ones."""
@@ -87,7 +88,7 @@ class Gate:
 
     def is_ending(self, guild_id: int) -> bool:
         """Whether new messages in a guild are left to another process. guild_id: 0 for direct messages."""
-        return self.is_left(self._shards.of(guild_id))
+        return self.is_shutting_down or (bool(self._left) and self._shards.of(guild_id) in self._left)
 
     def is_behind(self, channel_id: int, guild_id: int) -> bool:
         """Whether messages of this channel are still to be received or handled, by this process or another."""
