@@ -98,15 +98,19 @@ class Activity(Observer):
     def __init__(self, clock: Clock = utc_now) -> None:
         self.now = clock
         self._observers: tuple[Observer, ...] = ()  # replaced, never changed: the store's thread may be iterating
+        self._of_decisions: tuple[Observer, ...] = ()  # those that do something with a decision
 
     def watch(self, observer: Observer) -> None:
         self._observers = (*self._observers, observer)
+        if type(observer).decided is not Observer.decided:
+            self._of_decisions = (*self._of_decisions, observer)
 
     def unwatch(self, observer: Observer) -> None:
         self._observers = tuple(each for each in self._observers if each is not observer)
+        self._of_decisions = tuple(each for each in self._of_decisions if each is not observer)
 
     def decided(self, entry: LoggedDecision) -> None:
-        for observer in self._observers:  # not by _tell(), for speed: this is called for every message
+        for observer in self._of_decisions:  # not by _tell(), for speed: this is called for every message
             try:
                 observer.decided(entry)
             except Exception:  # an observer's error must not affect what it observes

@@ -89,10 +89,10 @@ class Meanings:
         return self._wanted(replace(question, meaning=meaning), conversation)
 
     def anew(self, question: Question) -> Question:
-        """The question as it stands when its turn comes: read again if it was edited, or a part of its burst deleted,
-        while it waited for a mini-app or to answer a prompt. The prompt's card then shows what it has become."""
+        """A question that stands alone as it is when its turn comes: read again if it was edited, or a part of its
+        burst deleted, while it waited. The card of the prompt that it answers then shows what it has become."""
         meaning = question.meaning
-        if not question.stands_alone or question.card_id or meaning.about:
+        if question.card_id or meaning.about:
             return question
         if (conversation := self._conversations.get(question.channel_id)) is None:
             return question

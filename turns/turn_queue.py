@@ -303,7 +303,7 @@ class TurnQueue:
 
     def _anew(self, question: Question) -> Question:
         """The question as it stands now, also for a restart."""
-        anew = self._meanings.anew(question)
+        anew = self._meanings.anew(question) if question.stands_alone else question
         if anew is not question:
             self.pending.revised(anew)
         return anew
