@@ -9,7 +9,7 @@ from decision import LoggedDecision, Reason
 from discord_io.channel_wire import Problem
 from health import Health
 from persistence.snapshots import Snapshots
-from turns.reports import POST_FAULTS
+from turns.endings import POST_FAULTS
 
 MOST_CHANNELS = 1_000
 USUAL_SECONDS = 30.0  # in which discord.py usually reconnects

@@ -13,7 +13,7 @@ from tests.support.fake_agent import Script
 from tests.support.observed import Observed
 from tests.support.people import ANNA, CHANNEL, GUILD
 from tests.support.turns_bench import Bench, running
-from turns.reports import AGENT_FAULTS, POST_FAULTS, ending_of
+from turns.endings import AGENT_FAULTS, POST_FAULTS, ending_of
 from turns.turn import Cancel
 
 pytestmark = pytest.mark.virtual_time

@@ -14,7 +14,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns.ending_texts import STOPPED
+from turns.endings import STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

@@ -15,7 +15,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers
 from tests.support.virtual_time import until
-from turns.ending_texts import REMOTE_SENTENCES, STOPPED
+from turns.endings import REMOTE_SENTENCES, STOPPED
 from turns.pending_turns import Begun, Unfinished
 from turns.turn import Ready, Turn
 

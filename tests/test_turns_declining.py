@@ -16,7 +16,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import until
-from turns.ending_texts import SENTENCES, STOPPED
+from turns.endings import SENTENCES, STOPPED
 from turns.pending_turns import Unfinished
 from turns.turn import MAX_REWORDED, Turn
 

@@ -14,7 +14,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns.ending_texts import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE
+from turns.endings import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE
 from turns.turn import Question
 
 pytestmark = pytest.mark.virtual_time

@@ -18,7 +18,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
-from turns.ending_texts import STOPPED
+from turns.endings import STOPPED
 from turns.pending_turns import NOTHING, TAKEN_BACK, UNFINISHED, Begun, PendingTurns, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 

@@ -23,7 +23,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import settle, until
-from turns.ending_texts import UNPOSTABLE
+from turns.endings import UNPOSTABLE
 from turns.turn import Question
 
 pytestmark = pytest.mark.virtual_time

@@ -15,7 +15,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns.ending_texts import OVER_BUDGET, STOPPED
+from turns.endings import OVER_BUDGET, STOPPED
 from turns.turn import Turn
 
 pytestmark = pytest.mark.virtual_time

@@ -16,7 +16,7 @@ from place_settings.inheritance import Refused
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from state.spending import Payer
-from turns.ending_texts import NOT_ALLOWED, RESTARTING, budget_line, why_silent
+from turns.endings import NOT_ALLOWED, RESTARTING, budget_line, why_silent
 from turns.gate import Gate
 from turns.turn import Question, payer_of
 from turns.turn_queue import TurnQueue

@@ -14,8 +14,7 @@ from agents.tracing import span
 from conversation import MessageRecord
 from state.budget import Budget
 from turns.admission import Admission
-from turns.ending_texts import final_text
-from turns.reports import agent_fault, report_of
+from turns.endings import agent_fault, final_text, report_of
 from turns.turn import Cancel, Question, Turn
 from turns.turn_slots import TurnSlots
 

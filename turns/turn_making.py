@@ -18,10 +18,9 @@ from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
 from state.budget import Budget
 from turns.answering import Answering
-from turns.ending_texts import NOT_ALLOWED, posted_text, silence_of, undelivered
+from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered
 from turns.pending_turns import PendingTurns
 from turns.records import Records
-from turns.reports import agent_fault, post_fault, report_of
 from turns.turn import Cancel, Question, Ready, Turn
 
 log = structlog.get_logger()

@@ -20,11 +20,10 @@ from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import Posted, PostError
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
-from turns.ending_texts import STOPPED
+from turns.endings import STOPPED, report_of
 from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns
 from turns.records import Records
-from turns.reports import report_of
 from turns.turn import Cancel, Discord, Question, Stopped, Turn
 from turns.turn_making import TurnMaker
 from understanding.stopping import Stop, read_stop

@@ -19,7 +19,7 @@ from tests.support.observed import Observed
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns.admission import NO_DIRECT_MESSAGES
-from turns.ending_texts import RESTARTING, SENTENCES
+from turns.endings import RESTARTING, SENTENCES
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Call, Reply, StubModel
-from turns.ending_texts import CUT, SENTENCES
+from turns.endings import CUT, SENTENCES
 
 HALF = "The ten longest rivers are the Nile, the Ama"
 CUT_REPLY = Reply(HALF, finish="length")

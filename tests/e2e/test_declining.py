@@ -20,7 +20,7 @@ from tests.support.lives import kill, life
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
-from turns.ending_texts import SENTENCES
+from turns.endings import SENTENCES
 
 DOUBTFUL = "I would rather take the train"
 WHY = "they talk to each other"

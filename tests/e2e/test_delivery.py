@@ -14,7 +14,7 @@ from playground.model import Message
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from tests.support.unusual import removed_unheard
-from turns.ending_texts import NOT_ALLOWED
+from turns.endings import NOT_ALLOWED
 
 SENDS, EDITS = r"/messages$", r"/messages/\d+$"
 CODE = "```python\n" + "\n".join(f"line_{n} = {n} * 'abcdefghij'" for n in range(60)) + "\n```"

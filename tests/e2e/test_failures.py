@@ -11,7 +11,7 @@ from agents.general import GeneralAgent
 from state.agent_state import GENERAL
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
-from turns.ending_texts import RESTARTING, SENTENCES
+from turns.endings import RESTARTING, SENTENCES
 
 GARBAGE = b"data: {{{ not json\n\ndata: [DONE]\n\n"
 FAILURES = {

@@ -30,7 +30,7 @@ from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot
 from tests.support.stub_model import Call, Reply
 from tests.support.three_shards import COUNT, guild_on, mention
-from turns.ending_texts import RESTARTING
+from turns.endings import RESTARTING
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from tests.e2e.test_who_may_read import newcomer
 from tests.support.lives import kill, life, on_disk, waking
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
-from turns.ending_texts import RESTARTING
+from turns.endings import RESTARTING
 
 QUESTIONS = ["what is a good name for a cat?", *(f"and another one, number {n}?" for n in range(2, LONG_ANSWERS + 1))]
 BUTTON = "Go on in a thread"

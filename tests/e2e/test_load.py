@@ -11,7 +11,7 @@ from tests.support.lives import kill, life
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Body, Reply, StubModel, last_line
 from turns import turn_slots
-from turns.ending_texts import STOPPED
+from turns.endings import STOPPED
 
 
 async def test_the_model_is_never_asked_more_at_once_than_is_allowed_and_all_are_answered(stub: StubModel) -> None:

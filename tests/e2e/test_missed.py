@@ -24,7 +24,7 @@ from tests.support.clock import FakeClock
 from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import StubModel
-from turns.ending_texts import RESTARTING
+from turns.endings import RESTARTING
 
 pytestmark = pytest.mark.slow
 

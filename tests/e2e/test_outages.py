@@ -13,7 +13,7 @@ from playground.model import Message
 from tests.support.lives import kill, life
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply
-from turns.ending_texts import INCOMPLETE, NOT_ALLOWED, UNKNOWN, UNPOSTABLE
+from turns.endings import INCOMPLETE, NOT_ALLOWED, UNKNOWN, UNPOSTABLE
 
 SENDS, EDITS, LOOK_UPS = r"/messages$", r"/messages/\d+$", r"/messages$"
 WHOLE = "First words, and the rest."

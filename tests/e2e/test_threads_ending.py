@@ -8,7 +8,7 @@ from decider import Reason
 from tests.e2e.test_threads import FOLLOW_UP, QUESTION, open_thread
 from tests.support.lives import in_snapshots, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene
-from turns.ending_texts import NOT_ALLOWED
+from turns.endings import NOT_ALLOWED
 
 
 async def test_an_answer_goes_on_in_a_thread_that_is_archived_meanwhile(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from playground.model import Message
 from tests.support.scene import Scene, choices, open_scene
 from tests.support.stub_model import StubModel
 from tests.support.virtual_time import settle, until
-from turns.ending_texts import RESTARTING
+from turns.endings import RESTARTING
 
 WHICH = "Which one?\n1. Shibuya\n2. Shinjuku\n3. Harajuku"
 ADDED = "Added Shake Shack Shibuya! ✓"
