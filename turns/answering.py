@@ -12,7 +12,6 @@ from typing import Protocol
 
 import structlog
 
-from agents.coordinator import Why
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.models import Models, sight_of
 from agents.team import Team
@@ -198,12 +197,11 @@ class Answering:
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
         # newest question decides which agent answers.
-        if not (newest.meaning.prompt or turn.is_private or turn.newcomers):
+        if self._team.has_several and not (newest.meaning.prompt or turn.is_private or turn.newcomers):
             *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
             choice = await self._team.pick(question, conversation, newest.place, earlier)
             turn.agent = choice.agent
-            if choice.why is not Why.ONLY:
-                self._records.picked(turn, choice)
+            self._records.picked(turn, choice)
         notes: Sequence[str] = ()
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:

@@ -36,8 +36,9 @@ class Intake:
         Several questions are one burst of one person, with one meaning. is_read: whether it was read just now, and
         nothing can have come up since.
         """
-        burst = questions[0].message.message_id if len(questions) > 1 else None
-        *earlier, question = [replace(q, burst=burst) for q in questions]
+        if len(questions) > 1:
+            questions = tuple(replace(q, burst=questions[0].message.message_id) for q in questions)
+        *earlier, question = questions
         if not is_read:
             utterance = as_one([q.message for q in questions], self._discord.bot()[1])
             question = self._meanings.as_one(question, utterance)
