@@ -73,14 +73,13 @@ from turns.admission import Admission
 from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
 from turns.compaction import Compaction
-from turns.intake import Intake
 from turns.meanings import Meanings
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
 from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_making import TurnMaker
-from turns.turn_queue import TurnQueue
+from turns.turn_queue import Intake, TurnQueue
 from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
 from web.shown import Shown

@@ -15,12 +15,11 @@ from state.consent import Consent
 from state.spending import PAYER
 from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
-from turns.intake import Intake
 from turns.meanings import Meanings
 from turns.offer_turns import OfferReplies
 from turns.records import Records
 from turns.turn import Question
-from turns.turn_queue import TurnQueue
+from turns.turn_queue import Intake, TurnQueue
 
 NOT_READ = Decision(False, Reason.OPTED_OUT)
 

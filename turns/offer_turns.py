@@ -13,9 +13,9 @@ from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
 from state.awaiting import Meaning, RouteTarget
 from state.message import Appended
-from turns.intake import Intake
 from turns.records import Transcripts
 from turns.turn import UNREAD, Discord, Question
+from turns.turn_queue import Intake
 
 NEVER_HERE = (
     "Understood: I will no longer offer help in this channel. Whoever manages it can switch that on again with "

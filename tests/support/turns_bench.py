@@ -36,13 +36,12 @@ from tests.support.purse import NotingPurse
 from tests.support.virtual_time import until
 from turns.answering import Answering, Preparing
 from turns.compaction import Compaction
-from turns.intake import Intake
 from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
 from turns.turn import Question, Turn
 from turns.turn_making import TurnMaker
-from turns.turn_queue import TurnQueue
+from turns.turn_queue import Intake, TurnQueue
 from turns.turn_slots import TurnSlots
 
 
