@@ -182,7 +182,7 @@ class Answering:
         # It may be told what was last done in the channel, perhaps by people who are not in this conversation.
         where = turn.newest.channel_id
         self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
-        if turn.by_miniapp:
+        if turn.newest.by_miniapp:  # alone, as each such question is
             turn.begin_typing()
             return await self._flow(turn.questions[-1], turn.conversation)
         PAYER.set(turn.payer)  # for the calls that pick an agent or complete a query

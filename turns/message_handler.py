@@ -67,15 +67,16 @@ class MessageHandler:
             reads_history=incoming.reads_history,
             is_exempt=incoming.is_exempt,
         )
+        kept = question.as_kept.message
         PAYER.set(question.payer)
-        if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
+        if self._consent.is_forgotten(question.channel_id, kept):
             return True  # a missed message that was forgotten before it could be handled
         if record.is_other_bot:  # never answered, and no reply to an offer or a prompt
             if not place.held.silenced:
                 self._records.overheard(question)
             return True
         refused = self._admission.refuses_here(incoming, question)
-        self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)
+        self._offers.heard(question.channel_id, kept, is_refused=refused is not None)
         decided: Decided | None
         if refused:  # the author may still stop a running answer
             stopped = self._stop(incoming, question, conversation) if conversation else None

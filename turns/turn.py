@@ -231,10 +231,6 @@ class Turn:
         return payer_of(self.newest.place, frozenset(q.message.author_id for q in self.questions), exempt)
 
     @property
-    def by_miniapp(self) -> bool:
-        return any(question.by_miniapp for question in self.questions)
-
-    @property
     def is_private(self) -> bool:
         return any(question.is_private for question in self.questions)
 

@@ -91,7 +91,7 @@ class TurnMaker:
             return turn.cancel
         if turn.conversation is None:
             return Cancel.WITHDRAWN
-        while turn.by_miniapp or self._budget.has_budget():
+        while turn.newest.by_miniapp or self._budget.has_budget():
             outcome = await self._attempt(turn, post)
             # A question became a call by an edit after the agent was asked, when the turn could not be restarted any
             # more, so that declining is not allowed now.
