@@ -188,6 +188,8 @@ class Bursts:
 
     def undecided(self, channel_id: int) -> set[int]:
         """The ids of messages there that are being decided, or wait for their author's pause."""
+        if self.is_idle:
+            return set()
         return {question.message.message_id for question in self._unsettled() if question.channel_id == channel_id}
 
     def busy_guilds(self) -> set[int]:
