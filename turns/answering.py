@@ -27,7 +27,6 @@ from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.message import file_key
 from state.prompts import ResolutionType
-from state.spending import PAYER
 from turns.compaction import Compaction
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before
@@ -82,7 +81,7 @@ class Preparing:
     async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
         """The notes for the agent beside the questions: only for those not deleted while the notes were prepared."""
         # At a conversation's start it reads earlier messages, if they come soon and the authors may read them.
-        if not turn.newcomers and (first := next((q for q in turn.questions if q.starts_conversation), None)):
+        if (first := next((q for q in turn.questions if q.starts_conversation), None)) and not turn.newcomers:
             try:
                 async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
                     conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
@@ -185,7 +184,6 @@ class Answering:
         if turn.newest.by_miniapp:  # alone, as each such question is
             turn.begin_typing()
             return await self._flow(turn.questions[-1], turn.conversation)
-        PAYER.set(turn.payer)  # for the calls that pick an agent or complete a query
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)

@@ -17,6 +17,7 @@ from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
 from state.budget import Budget
+from state.spending import PAYER
 from turns.answering import Answering
 from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered
 from turns.pending_turns import PendingTurns
@@ -54,7 +55,9 @@ class TurnMaker:
         """Runs the turn to its end. post: its reply in the channel."""
         newest, started = turn.newest, asyncio.get_running_loop().time()
         turn.conversation = self._conversations.get(newest.channel_id)
-        turn.allowance = self._budget.allowance(turn.payer)
+        payer = turn.payer
+        PAYER.set(payer)  # for calls beside the answer's own, such as those that pick an agent or complete a query
+        turn.allowance = self._budget.allowance(payer)
         turn.post = post
         tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
         outcome: Outcome | Cancel | None = None
