@@ -11,7 +11,8 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.bounded_client import noting_lost
 from agents.failures import describe, may_be_billed
-from agents.metering import names_of, spent_by
+from agents.metering import spent_by
+from agents.models import names_of
 from agents.run import most_of
 from conversation import MessageRecord
 from decider import JudgeError

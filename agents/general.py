@@ -34,7 +34,7 @@ from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
-from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
+from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of
 from agents.rules import rules_of
 from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized, size_of
 from agents.server_state import ServerState
@@ -246,8 +246,8 @@ class GeneralAgent:
             return None
         output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
         tokens = run.sent + output
-        unseen = UNSEEN_TOKENS if thinks(run.by.model) else 0
-        match await request.allowance.reserve(tokens, unseen, output=output, models=run.names):
+        unseen = UNSEEN_TOKENS if run.by.thinks else 0
+        match await request.allowance.reserve(tokens, unseen, output=output, models=run.by.names):
             case None:
                 run.unseen = request.allowance.unseen
                 return None
@@ -319,7 +319,7 @@ class GeneralAgent:
                     calls.add(event.index)
                 if run.called + len(calls) > MAX_CALLS:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
-            spent = run.spent(spent_by(run.names, stream.usage, stream.get()))
+            spent = run.spent(spent_by(run.by.names, stream.usage, stream.get()))
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             request.count(run.tokens, spent)
             response = sanitized(stream.get())

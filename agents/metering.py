@@ -7,22 +7,15 @@ from decimal import Decimal
 
 import structlog
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage, RunUsage
 
-from agents.models import parts_of
-from state.prices import FREE, Prices, in_micros
+from agents.models import names_of
+from state.prices import Prices, in_micros
 from state.spending import Spent
 
 log = structlog.get_logger()
 
 MOST_OF_A_CALL, MOST_DOLLARS = 10**9, 10**5  # of one call: a report of more is not believed
-
-
-def names_of(model: object) -> tuple[str, ...]:
-    """The names of an agent's model and its fallbacks, as provider:name."""
-    models = parts_of(model) if isinstance(model, Model) else [model]
-    return tuple(_name(one) if isinstance(one, Model) else str(one) for one in models)
 
 
 def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: ModelResponse | None) -> Spent | None:
@@ -73,18 +66,3 @@ def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:
             meaning="what they use is counted in tokens, so budgets in money do not limit it",
             remedy="set in PRICES what a million of their tokens cost",
         )
-
-
-def _name(model: Model) -> str:
-    """The model as provider:name, with the provider by its URL if prices are known for that: many use the protocol of
-    another one."""
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - a list of all models there are
-
-    if model.model_name == FREE:
-        return FREE
-    if address := getattr(model, "base_url", None):
-        try:
-            return f"{get_snapshot().find_provider(None, None, str(address)).id}:{model.model_name}"
-        except LookupError:
-            pass
-    return f"{model.system}:{model.model_name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import urlsplit
 
 import structlog
@@ -22,7 +23,7 @@ from agents.plain_client import send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from agents.tool_schemas import adapt_once
 from files.reading import Sight
-from place import Place
+from state.prices import FREE
 
 log = structlog.get_logger()
 
@@ -62,27 +63,71 @@ def parts_of(model: Model) -> Sequence[Model]:
     return model.models if isinstance(model, FallbackModel) else [model]
 
 
-@dataclass(frozen=True, slots=True)
+def names_of(model: object) -> tuple[str, ...]:
+    """The names of an agent's model and its fallbacks, as provider:name."""
+    models = parts_of(model) if isinstance(model, Model) else [model]
+    return tuple(_name(one) if isinstance(one, Model) else str(one) for one in models)
+
+
+def _name(model: Model) -> str:
+    """The model as provider:name, with the provider by its URL if prices are known for that: many use the protocol of
+    another one."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - a list of all models there are
+
+    if model.model_name == FREE:
+        return FREE
+    if address := getattr(model, "base_url", None):
+        try:
+            return f"{get_snapshot().find_provider(None, None, str(address)).id}:{model.model_name}"
+        except LookupError:
+            pass
+    return f"{model.system}:{model.model_name}"
+
+
+@dataclass(frozen=True)
 class NamedModel:
-    """A model and its name in the settings."""
+    """A model and its name in the settings, with what each turn needs to know of it."""
 
     name: str
     model: Model
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the model and its fallbacks, for their prices."""
+        return names_of(self.model)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """How it is shown pictures: by their URL only if its provider is public and fetches them."""
+        models = parts_of(self.model)
+        if any(m.model_name == DEMO or not m.profile.get("supports_image_input", True) for m in models):
+            return Sight.NONE
+        hosts = {urlsplit(m.base_url or "").hostname for m in models}
+        return Sight.BY_ADDRESS if hosts <= FETCHING_HOSTS else Sight.BY_BYTES
+
+    @cached_property
+    def thinks(self) -> bool:
+        """Whether it, or one of its fallbacks, thinks by default; some of its thoughts may be hidden."""
+        return any(one.profile.get("thinking_enabled_by_default", False) for one in parts_of(self.model))
+
     def that_said(self, response: ModelMessage) -> str:
         """The name of the model that gave a response, among the fallbacks."""
+        if not isinstance(self.model, FallbackModel):
+            return self.name
         names = [name.strip() for name in self.name.split(",")]
         responded = (isinstance(response, ModelResponse) and response.model_name) or ""
         # Providers answer by longer names, such as gpt-5-mini-2025-08-07.
-        those = [(m.model_name, n) for m, n in zip(parts_of(self.model), names, strict=False)]
+        those = [(m.model_name, n) for m, n in zip(self.model.models, names, strict=False)]
         return max((one for one in those if responded.startswith(one[0])), default=("", self.name))[1]
 
 
 class Models:
-    """The models that answer, by their names; the first is the default."""
+    """The models that answer, by their names; the first is the default. all: the same without names."""
 
     def __init__(self, by_name: Mapping[str, Model]) -> None:
-        self._by_name = by_name
+        self._by_name = {name: NamedModel(name, model) for name, model in by_name.items()}
+        self.names, self.all = [*by_name], [*by_name.values()]
+        self.default = self.all[0]
 
     @classmethod
     def build(cls, default: str, others: Sequence[str]) -> Models:
@@ -90,45 +135,12 @@ class Models:
         by_name = {default: build_model("MODEL", default)}
         return cls(by_name | {name: build_model("MODELS", name) for name in others if name != default})
 
-    @property
-    def names(self) -> list[str]:
-        return [*self._by_name]
-
-    @property
-    def default_name(self) -> str:
-        return self.names[0]
-
-    @property
-    def default(self) -> Model:
-        return self._by_name[self.default_name]
-
-    @property
-    def all(self) -> Sequence[Model]:
-        return [*self._by_name.values()]
-
-    def get(self, name: str) -> Model | None:
-        """The model of this name; None: it is not, or no longer, on the list."""
-        return self._by_name.get(name)
-
     def named(self, name: str | None) -> NamedModel:
         """The model of this name, or the default."""
+        default = self.names[0]
         if name and name not in self._by_name:
-            log.warning("model_not_listed", model=name, instead=self.default_name)
-        known = name if name and name in self._by_name else self.default_name
-        return NamedModel(known, self._by_name[known])
-
-    def at(self, place: Place) -> str:
-        """The name of the model that answers there."""
-        return self.named(place.held.model).name
-
-
-def sight_of(model: Model) -> Sight:
-    """How a model is shown pictures: by their URL only if its provider is public and fetches them."""
-    models = parts_of(model)
-    if any(m.model_name == DEMO or not m.profile.get("supports_image_input", True) for m in models):
-        return Sight.NONE
-    hosts = {urlsplit(m.base_url or "").hostname for m in models}
-    return Sight.BY_ADDRESS if hosts <= FETCHING_HOSTS else Sight.BY_BYTES
+            log.warning("model_not_listed", model=name, instead=default)
+        return self._by_name.get(name or default, self._by_name[default])
 
 
 def _build_one(variable: str, name: str) -> Model:
@@ -195,8 +207,3 @@ def _why(name: str, error: Exception) -> str:
         old = name.partition(":")[0]
         return f": {old}: is {RENAMED[old]}: now; use {guess}." if old in RENAMED else f": did you mean {guess}?"
     return ": no such model; use provider:name, such as openai:gpt-5, or demo."
-
-
-def thinks(model: Model) -> bool:
-    """Whether a model, or one of its fallbacks, thinks by default; some of its thoughts may be hidden."""
-    return any(one.profile.get("thinking_enabled_by_default", False) for one in parts_of(model))

@@ -29,7 +29,6 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
-from agents.metering import names_of
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
@@ -73,7 +72,7 @@ class Run:
     sent; lost: how often it was sent before without a response. called: the number of tool calls. output: characters
     that the model wrote; said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent:
     it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish:
-    how the last response ended, in pydantic-ai's words. names: of the model and its fallbacks, for their prices.
+    how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -106,10 +105,6 @@ class Run:
     held: str = ""
     unseen: int = 0
     finish: str | None = None
-    names: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.names = names_of(self.by.model)
 
     @property
     def made(self) -> Sequence[ModelMessage]:
@@ -146,10 +141,10 @@ class Run:
         """The most that a request which has not ended used. Hidden thoughts count as reserved, so that stopping an
         answer at once does not count less than is billed."""
         if not self.is_asking:
-            return Spent(self.names[0])
+            return Spent(self.by.names[0])
         text = self.text.removeprefix(self.before)
         said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
-        return self._and_lost(Spent(self.names[0], self.sent, said + self.unseen))
+        return self._and_lost(Spent(self.by.names[0], self.sent, said + self.unseen))
 
     def spent(self, told: Spent | None) -> Spent:
         """The use of the newest request: as its provider told it, else estimated."""

@@ -15,8 +15,8 @@ from pydantic_ai.models import Model
 
 from agents.failures import explained
 from agents.gateway import FailureKind
-from agents.metering import names_of, spent_by
-from agents.models import SETTINGS
+from agents.metering import spent_by
+from agents.models import SETTINGS, names_of
 from state.spending import Spent
 
 log = structlog.get_logger()

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from agents.metering import names_of
-from agents.models import DEMO, UnusableModelError, build_model
+from agents.models import DEMO, UnusableModelError, build_model, names_of
 from agents.providers import provider_of
 from agents.transcriber import build_transcriber
 from agents.trying import ModelTrialError, Trouble, try_model

@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
-from agents.models import Models, sight_of
+from agents.models import Models
 from agents.team import Team
 from agents.tracing import span
 from clock import Clock
@@ -122,12 +122,12 @@ class Preparing:
     async def attached(self, turn: Turn, conversation: ChannelConversation) -> Mapping[str, Reading]:
         """The files attached to the messages that the agent is about to be told, as the turn's model can read them, by
         key. Also fixes that model: the place's."""
-        turn.model = turn.model or self._models.at(turn.newest.place)
+        turn.model = turn.model or self._models.named(turn.newest.place.held.model).name
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
         told = {m.message_id: m for m in conversation.untold()} | asked
         if not any(m.images or m.files or m.reply_files for m in told.values()):
             return {}
-        sight = sight_of(self._models.named(turn.model).model)
+        sight = self._models.named(turn.model).sight
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
     async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:

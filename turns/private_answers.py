@@ -79,7 +79,7 @@ class PrivateAnswers:
             now=self._activity.now(),
             is_private=True,
             allowance=turn.allowance,
-            model=self._models.at(question.place),
+            model=self._models.named(question.place.held.model).name,
         )
         turn.request, turn.model, ended = request, request.model or "", "shutdown"
         try:

@@ -8,8 +8,8 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from agents.metering import names_of, spent_by
-from agents.models import build_model
+from agents.metering import spent_by
+from agents.models import build_model, names_of
 from state.spending import Spent
 
 NAMES = ("openai:gpt-5-mini", "anthropic:claude-haiku-4-5")

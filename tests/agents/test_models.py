@@ -13,7 +13,7 @@ import pytest
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers import infer_provider_class
 
-from agents.models import UnusableModelError, build_model, sight_of, thinks
+from agents.models import NamedModel, UnusableModelError, build_model
 from agents.providers import PROVIDERS
 
 
@@ -82,7 +82,7 @@ def test_each_provider_of_the_table_is_built_without_a_network_or_says_what_to_i
         return
     model = build_model("MODEL", name)
     assert model.model_name == provider.example
-    assert sight_of(model)
+    assert NamedModel(name, model).sight
 
 
 def test_the_table_names_the_extras_that_there_are() -> None:
@@ -153,7 +153,7 @@ def test_a_key_in_place_of_a_model_is_not_shown(monkeypatch: pytest.MonkeyPatch,
 )
 def test_it_is_known_which_models_think_unasked(monkeypatch: pytest.MonkeyPatch, names: str, *, expected: bool) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    assert thinks(build_model("MODEL", names)) is expected
+    assert NamedModel(names, build_model("MODEL", names)).thinks is expected
 
 
 @pytest.mark.slow

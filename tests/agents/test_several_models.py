@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 from agents.asking import Suspended
 from agents.general import GeneralAgent
 from agents.models import Models, NamedModel, build_model
-from place import Place
 from place_settings.fields import Level, PlaceSettings
 from place_settings.inheritance import Layer, in_force
 from tests.agents.test_asking import WHICH, answer, asked, chosen, request
@@ -22,7 +21,6 @@ from tests.support.people import ANNA, said
 from tests.support.stub_model import Call, StubModel
 
 FIRST, SECOND, THIRD = "openai-chat:first", "openai-chat:second", "openai-chat:third"
-PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 
 
 @pytest.fixture
@@ -73,8 +71,7 @@ async def test_it_goes_on_with_the_default_without_the_others_thoughts_where_its
         for m in waiting.said
     ]
     first.history[-1] = waiting.model_copy(update={"said": thought}).response(first.text)
-    default = models.get(FIRST)
-    assert default
+    default = models.named(FIRST).model
     with capture_logs() as logs:
         last = await answer(GeneralAgent(Models({FIRST: default})), replace(chosen(first, "green"), model=SECOND))
     assert (last.model, asked_of(stub)) == (FIRST, ["second", "first"])
@@ -113,4 +110,4 @@ def test_what_was_chosen_for_a_place_is_answered_there_as_long_as_it_is_listed(s
     models = Models.build(FIRST, [SECOND])
     for chosen_there, answers in ((SECOND, SECOND), (THIRD, FIRST), (None, FIRST)):
         layers = Layer(Level.OWNER, 0, PlaceSettings()), Layer(Level.GUILD, 1, PlaceSettings(model=chosen_there))
-        assert models.at(replace(PLACE, held=in_force(layers, ()))) == answers
+        assert models.named(in_force(layers, ()).model).name == answers

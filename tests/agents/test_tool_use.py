@@ -18,11 +18,12 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.models.wrapper import WrapperModel
 from structlog.testing import capture_logs
 
-from agents import gateway, general
+from agents import gateway
 from agents.asking import NOT_KEPT
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_REQUESTS, GeneralAgent
+from agents.models import NamedModel
 from agents.run import BYTES_PER_TOKEN, MAX_OUTPUT_CHARACTERS
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS
 from agents.turn_input import SEEN
@@ -485,7 +486,7 @@ async def test_pictures_are_reserved_at_what_the_model_that_sees_them_is_billed(
 async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(general, "thinks", lambda _: True)
+    monkeypatch.setattr(NamedModel, "thinks", True)
     talk = Talk(stub, model)
     limits = Limits(turns_per_user_minute=20, daily_tokens=100_000, turn_tokens=100_000)
     gate, asked = asyncio.Event(), asyncio.Event()
@@ -516,7 +517,7 @@ async def test_a_request_whose_line_broke_costs_beside_the_one_that_the_client_s
 async def test_a_request_that_is_refused_costs_nothing_whatever_was_said_before_it(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(general, "thinks", lambda _: True)
+    monkeypatch.setattr(NamedModel, "thinks", True)
     talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=100_000)
     stub.replies.extend([calling(run("1"), text="Let me see."), Reply(status=400)])
     outcome = await talk.agent.respond(talk.request(said(ANNA, "go on"), allowance=allowance(limits)), lambda _: None)
