@@ -20,11 +20,9 @@ from pydantic_ai.messages import (
     TextContent,
     TextPart,
     ToolCallPart,
-    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
@@ -54,7 +52,7 @@ from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
 from place import Place
 from state.limits import Cap
-from state.message import Source, sources_of
+from state.message import sources_of
 from state.prompts import Ask
 from state.spending import LONG_ANSWER
 
@@ -136,33 +134,33 @@ class GeneralAgent:
         waited = find_suspended(seen.history, request.reply.ask_id) if request.reply else None
         if waited and not request.asked.newcomers.issubset(waited[1].people):
             waited = None  # not all who ask now may see the tool results of that run
-        if _is_without_tools(request.place):
+        if request.place.held.settings.tools is False:
             waited = None  # tools were switched off since it asked
-        if not (request.reply and waited):
-            by, content = self._models.named(request.model), turn_content(seen)
-            memory = None if request.is_apart else self._memory(by, content)
-            known = memory.known(seen.history) if memory else None
+        by = self._models.named(waited[1].model if waited else request.model)
+        run = Run(show, by, rules_of(request.place, self._instructions), request.asked)
+        run.told = [*seen.transcript, *seen.questions]
+        if not request.is_apart:
+            run.settings = CACHED
+            # A provider bills pictures that it remembers again with each request.
+            remembers = by.model is self._models.default and not any(map(is_picture, turn_content(seen)))
+            run.memory = self._server_state if remembers else None
+        if request.reply and waited:
+            position, suspended = waited[0], waited[1].after(request.reply, request.questions)
+            if suspended.open:
+                return self._asking(request, suspended, run)
+            self._resume(seen, run, position, suspended)
+            known = None
+        else:
+            known = run.memory.known(seen.history) if run.memory else None
             before = [] if known else as_sent(seen.history)
             if by.name in self._toolless:
                 before = [message for message in before if not is_tool_use(message)]
-            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(content))])]
-            run = Run(
-                show,
-                by,
-                messages,
-                began=len(messages),
-                words_of=_told_words(seen),
-                asked=request.asked,
-                settings=await self._settings(request, memory, known),
-                goes_on=known is not None,
-                may_decline=request.may_decline,
-                may_use_tools=by.name not in self._toolless,
-            )
-            return await self._respond(request, run)
-        position, suspended = waited[0], waited[1].after(request.reply, request.questions)
-        if suspended.open:
-            return self._asking(request, suspended, Run(show, self._models.named(suspended.model)))
-        return await self._respond(request, await self._resume(seen, show, position, suspended))
+            run.messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
+            run.began, run.goes_on = len(run.messages), known is not None
+            run.may_decline, run.may_use_tools = request.may_decline, by.name not in self._toolless
+        if run.memory:
+            run.settings = {**SETTINGS, **await run.memory.settings(known)}
+        return await self._respond(request, run)
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
         history = next_history(request, ModelResponse(parts=[TextPart(text)]))
@@ -171,10 +169,10 @@ class GeneralAgent:
     async def _respond(self, request: AgentRequest, run: Run) -> Outcome:
         try:
             outcome = await self._attempt(request, run)
-            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
+            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.memory and run.uses_memory:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that has begun goes on without it, as its messages have ids of what the provider forgot.
-                run.settings = SETTINGS if run.made else await self._settings(request, self._memory(run.by), None)
+                run.settings = {**SETTINGS, **({} if run.made else await run.memory.settings(None))}
                 run.send_all(as_sent(request.history))
                 outcome = await self._attempt(request, run)
             # Rather an answer without what the model does not accept than none.
@@ -191,7 +189,7 @@ class GeneralAgent:
             return outcome
         except asyncio.CancelledError:
             self._used[request] = run.used
-            request.count(run.used, run.estimated())
+            request.count(run.used, run.spent())
             raise
 
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
@@ -212,7 +210,7 @@ class GeneralAgent:
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.UNAVAILABLE if run.is_asking else FailureKind.INTERNAL, describe(error)
         if run.output > run.began_at or is_billed or run.lost:
-            request.count(run.used, run.estimated())
+            request.count(run.used, run.spent())
             run.tokens = run.used
         run.is_asking = False
         return Failure(kind, detail, run.text, run.tokens)
@@ -239,9 +237,9 @@ class GeneralAgent:
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
-        told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
+        told = self._own_size + sum(lent) + len(run.rules.encode())
         remembered = as_sent(request.history) if run.goes_on else ()
-        run.sent = most_tokens((*remembered, *run.messages), told, run.names)
+        run.sent = most_tokens((*remembered, *run.messages), told, run.by.names)
         if request.allowance is None:
             return None
         output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
@@ -280,11 +278,13 @@ class GeneralAgent:
             request.tell_stage(STAGES.get(names[0], f"using {names[0]}"))
         request.used(names)
         deferred = await self._execute_calls(run)
+        # Tool calls may quote all messages that are sent.
+        words_of = [*run.words_of, *(source for message in run.told for source in sources_of(message))]
         if deferred is None:
-            request.looked_up([*run.words_of, *words_in(run.made)])
+            request.looked_up([*words_of, *words_in(run.made)])
             return None
         made = [without_thoughts(message, keeps_signed=True) for message in run.made]
-        suspended = Suspended.of(made, deferred, run.words_of, run.asked, run.by.name)
+        suspended = Suspended.of(made, deferred, words_of, run.asked, run.by.name)
         request.looked_up(suspended.words_of)  # also those in what people are asked
         if suspended.open:
             return self._asking(request, suspended, run)
@@ -298,9 +298,10 @@ class GeneralAgent:
         """
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.place) if run.may_use_tools else [],
-            instruction_parts=[InstructionPart(self._rules(request.place))],
+            instruction_parts=[InstructionPart(run.rules)],
         )
-        run.begin_request(may_think_first=run.by.name in self._unopened)
+        run.begin_paragraph(may_think_first=run.by.name in self._unopened)
+        run.requests, run.is_asking, run.lost = run.requests + 1, True, 0
         async with model_request_stream(
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
@@ -310,7 +311,7 @@ class GeneralAgent:
                 run.hear(event)
                 await asyncio.sleep(0)  # thousands of events may have come at once, and reading them does not yield
                 if run.was_cut or run.is_silent:
-                    request.count(run.used, run.estimated())
+                    request.count(run.used, run.spent())
                     run.tokens, run.is_asking = run.used, False
                     return False
                 if run.output > MAX_OUTPUT_CHARACTERS:
@@ -329,7 +330,7 @@ class GeneralAgent:
                 )
         self._end_paragraph(run)
         run.finish = response.finish_reason
-        if run.finish in BROKEN_OFF or _is_without_tools(request.place):  # arguments may be incomplete
+        if run.finish in BROKEN_OFF or request.place.held.settings.tools is False:  # arguments may be incomplete
             kept_calls = {STAY_SILENT.name} if run.finish not in BROKEN_OFF else set()
             parts = [p for p in response.parts if not isinstance(p, ToolCallPart) or p.tool_name in kept_calls]
             response = replace(response, parts=parts)
@@ -338,7 +339,7 @@ class GeneralAgent:
         return bool(response.tool_calls) and not run.is_silent
 
     def _end_paragraph(self, run: Run) -> None:
-        run.end_paragraph()
+        run.say(None)
         if run.thoughts.were_unopened:
             self._learn(run.by, self._unopened, "model_opens_no_thoughts")
         elif run.thoughts.had_none:  # so an earlier closing tag was only text
@@ -373,13 +374,12 @@ class GeneralAgent:
         usage = RequestUsage(output_tokens=max(0, run.said))
         whole = next_history(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
         history = pruned(whole, self._keep_turns)
-        told_more = request.is_apart or request.notes or request.shared
+        told_more = request.notes or request.shared
         # Only if the provider was sent in this run just what the history has of it.
-        memory = self._memory(run.by)
-        if memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
-            history = memory.remembered(history, run.messages[-1], run.settings)
+        if run.memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
+            history = run.memory.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
-        rules, files = self._rules(request.place.untitled), tuple(run.asked.made)
+        rules, files = self._kept_rules(request.place, run), tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1])
         return Answer(
             run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files, model=model
@@ -390,31 +390,20 @@ class GeneralAgent:
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = next_history(request, suspended.response(run.text))
-        rules, files = self._rules(request.place.untitled), tuple(run.asked.made)
+        rules, files = self._kept_rules(request.place, run), tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
         return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
 
-    async def _resume(
-        self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended
-    ) -> Run:
+    def _resume(self, request: AgentRequest, run: Run, position: int, suspended: Suspended) -> None:
         """Resumes a run after its own prompt; what was said since is sent with the tool results."""
-        asked = suspended.asked(request.asked)
         before = as_sent(request.history[:position])
-        by, content = self._models.named(suspended.model), turn_content(request)
         # The signed thoughts of another model are of no use to this one.
-        said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]
+        said = suspended.said if run.by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
-        return Run(
-            show,
-            by,
-            [*before, *said],
-            began=len(before),
-            prompt=flat([TextContent(since), *content]),
-            results=suspended.deferred_results(),
-            words_of=[*suspended.words_of, *_told_words(request)],
-            asked=asked,
-            settings=await self._settings(request, self._memory(by, content), None),
-        )
+        run.messages, run.began = [*before, *said], len(before)
+        run.prompt = flat([TextContent(since), *turn_content(request)])
+        run.results, run.words_of = suspended.deferred_results(), suspended.words_of
+        run.asked = suspended.asked(request.asked)
 
     def _learn(self, by: NamedModel, those: set[str], event: str) -> None:
         """Adds a model to a set, and logs it once; not for fallbacks, of which it is unknown which one it was."""
@@ -422,29 +411,12 @@ class GeneralAgent:
             those.add(by.name)
             log.warning(event, model=by.name)
 
-    def _memory(self, by: NamedModel, content: Sequence[UserContent] = ()) -> ServerState | None:
-        """What a provider remembers of this model's runs; not of one with pictures, billed again by each request."""
-        return self._server_state if by.model is self._models.default and not any(map(is_picture, content)) else None
-
-    async def _settings(self, request: AgentRequest, memory: ServerState | None, state_id: str | None) -> ModelSettings:
-        if request.is_apart:
-            return SETTINGS
-        return {**SETTINGS, **await memory.settings(state_id)} if memory else CACHED
-
     def _tools(self, place: Place) -> list[ToolDefinition]:
         """The tools available now; where tools are switched off, only the one to decline."""
-        if _is_without_tools(place):
+        if place.held.settings.tools is False:
             return [tool for tool in self._own if tool.name == STAY_SILENT.name]
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
 
-    def _rules(self, place: Place) -> str:
-        return rules_of(place, self._instructions)
-
-
-def _is_without_tools(place: Place) -> bool:
-    return place.held.settings.tools is False
-
-
-def _told_words(request: AgentRequest) -> list[Source]:
-    """The sources of words that tool calls may contain: all messages that are sent may be quoted."""
-    return [source for message in (*request.transcript, *request.questions) for source in sources_of(message)]
+    def _kept_rules(self, place: Place, run: Run) -> str:
+        """The instructions that the run had; without a thread's title, which is somebody's words."""
+        return rules_of(place.untitled, self._instructions) if place.is_thread else run.rules

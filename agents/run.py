@@ -30,11 +30,12 @@ from pydantic_ai.settings import ModelSettings
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
 from agents.models import CACHED, SETTINGS, NamedModel
+from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN
-from state.message import Source
+from state.message import MessageRecord, Source
 from state.spending import LONG_ANSWER, Spent
 
 # Six Discord messages: a longer answer is rambling.
@@ -65,24 +66,28 @@ class Run:
     output up to there; thoughts: separates the newest response's words from its thoughts; gap: the blank line to add
     before further words.
 
-    by: the model. messages: those sent to it; from `began` on, those of this run. prompt, results: with which a
-    suspended run is resumed; words_of: the sources of the words in them. asked: for whom tools run. settings: of each
-    request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's clock. requests: how many
-    were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the most tokens that it is
-    sent; lost: how often it was sent before without a response. called: the number of tool calls. output: characters
-    that the model wrote; said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent:
-    it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish:
-    how the last response ended, in pydantic-ai's words.
+    by: the model. rules: its instructions. asked: for whom tools run. told: the channel's messages that it is sent
+    anew. memory: the messages as its provider stores them; None: it stores none. messages: those sent to the model;
+    from `began` on, those of this run. prompt, results: with which a suspended run is resumed; words_of: the sources of
+    the words in them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the
+    loop's clock. requests: how many were made; tokens: used by those that have ended; is_asking: one has not ended;
+    sent: the most tokens that it is sent; lost: how often it was sent before without a response. called: the number of
+    tool calls. output: characters that the model wrote; said: tokens of its text, as the provider counted. may_decline:
+    it may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens
+    reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
     by: NamedModel
+    rules: str = ""
+    asked: Asked = NOBODY
+    told: Sequence[MessageRecord] = ()
+    memory: ServerState | None = None
     messages: list[ModelMessage] = field(default_factory=list)
     began: int = 0
     prompt: str | Sequence[UserContent] | None = None
     results: DeferredToolResults | None = None
     words_of: Sequence[Source] = ()
-    asked: Asked = NOBODY
     settings: ModelSettings = field(default_factory=lambda: SETTINGS)
     goes_on: bool = False
     may_use_tools: bool = True
@@ -99,7 +104,7 @@ class Run:
     gap: str = ""
     before: str = ""
     began_at: int = 0
-    thoughts: BareThoughts = field(default_factory=BareThoughts)
+    thoughts: BareThoughts = field(init=False)
     may_decline: bool = False
     is_silent: bool = False
     held: str = ""
@@ -135,31 +140,21 @@ class Run:
     @property
     def used(self) -> int:
         """The tokens used so far, with an estimate for a request that has not ended."""
-        return self.tokens + self.estimated().tokens
+        return self.tokens + self.spent().tokens
 
-    def estimated(self) -> Spent:
-        """The most that a request which has not ended used. Hidden thoughts count as reserved, so that stopping an
-        answer at once does not count less than is billed."""
-        if not self.is_asking:
-            return Spent(self.by.names[0])
-        text = self.text.removeprefix(self.before)
-        said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
-        return self._and_lost(Spent(self.by.names[0], self.sent, said + self.unseen))
-
-    def spent(self, told: Spent | None) -> Spent:
-        """The use of the newest request: as its provider told it, else estimated."""
-        return self._and_lost(told) if told else self.estimated()
-
-    def _and_lost(self, spent: Spent) -> Spent:
-        return spent.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
+    def spent(self, told: Spent | None = None) -> Spent:
+        """The use of the newest request: as its provider told it, else the most that it used if it has not ended.
+        Hidden thoughts count as reserved, so that stopping an answer at once does not count less than is billed."""
+        if not told:
+            if not self.is_asking:
+                return Spent(self.by.names[0])
+            text = self.text.removeprefix(self.before)
+            said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
+            told = Spent(self.by.names[0], self.sent, said + self.unseen)
+        return told.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
 
     def note_lost(self) -> None:
         self.lost += 1
-
-    def begin_request(self, *, may_think_first: bool) -> None:
-        self.begin_paragraph(may_think_first=may_think_first)
-        self.requests += 1
-        self.is_asking, self.lost = True, 0
 
     def begin_paragraph(self, *, may_think_first: bool = False) -> None:
         """Starts a paragraph, to separate the next response from the text before a tool call.
@@ -171,12 +166,11 @@ class Run:
         self.began_at = self.output
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """Counts the characters of an event: text, thoughts and tool calls. Adds text, once it is clear whether it
-        begins with the token for silence."""
+        """Counts the characters of an event: text, thoughts and tool calls. Adds text."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.output += len(text)
-                self._say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
+                self.say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
             case PartStartEvent(part=ThinkingPart(content=thought)):
                 self.output += len(thought)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):
@@ -187,8 +181,9 @@ class Run:
                 given = (call.tool_name_delta, call.tool_call_id, call.args_delta)
                 self.output += sum(len(str(one or "")) for one in given)
 
-    def _say(self, text: str | None) -> None:
-        """Adds a text without its thoughts; None: the response has ended."""
+    def say(self, text: str | None) -> None:
+        """Adds a text without its thoughts, once it is clear whether it begins with the token for silence. None: the
+        response has ended."""
         known, were_unopened = self.thoughts.words, self.thoughts.were_unopened
         self.thoughts.end() if text is None else self.thoughts.hear(text)
         if self.thoughts.were_unopened and not were_unopened:
@@ -203,19 +198,11 @@ class Run:
             return
         self.held += delta
         if self.held and (text is None or not may_become_silent(self.held)):
-            self.release_held()
-
-    def end_paragraph(self) -> None:
-        """Ends the paragraph: no more text of it will come."""
-        self._say(None)
-
-    def release_held(self) -> None:
-        """Adds the text that was held back, or treats it as the token for silence."""
-        held, self.held = self.held, ""
-        token = SILENT.match(held)
-        self.is_silent = bool(token) and self.may_decline
-        if not self.is_silent:
-            self.add(held[token.end() :] if token else held)
+            held, self.held = self.held, ""
+            token = SILENT.match(held)
+            self.is_silent = bool(token) and self.may_decline
+            if not self.is_silent:
+                self.add(held[token.end() :] if token else held)
 
     def add(self, delta: str) -> None:
         if delta:

@@ -475,7 +475,7 @@ async def test_an_answer_ends_where_its_next_request_could_take_more_than_one_ma
 async def test_pictures_are_reserved_at_what_the_model_that_sees_them_is_billed(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch, name: str, tokens: int
 ) -> None:
-    monkeypatch.setattr("agents.run.names_of", lambda _: ("openrouter:main", f"openrouter:vendor/{name}"))
+    monkeypatch.setattr("agents.models.names_of", lambda _: ("openrouter:main", f"openrouter:vendor/{name}"))
     question = said(ANNA, "which of them?", images=("https://cdn.example/a.png", "https://cdn.example/b.png"))
     talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=tokens)
     outcome = await talk.agent.respond(talk.request(question, allowance=allowance(limits)), lambda _: None)
