@@ -276,7 +276,8 @@ def sanitized(response: ModelResponse) -> ModelResponse:
                 name = _clean(call.tool_name[:MAX_NAME_CHARACTERS])
                 parts.append(replace(call, tool_name=name, args=args, tool_call_id=call_id))
             case TextPart():
-                if (words := without_bare_thoughts(part.content)) or words == part.content:
+                words = without_bare_thoughts(part.content) if "<" in part.content else part.content
+                if words or words == part.content:
                     parts.append(replace(part, content=_clean(words)))
             case ThinkingPart():
                 parts.append(replace(part, content=_clean(part.content)))

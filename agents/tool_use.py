@@ -103,7 +103,7 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
 
 
 def tool_messages_of(answer: ModelMessage) -> list[ModelMessage]:
-    """The messages with tool calls and results before this answer; none if it has no readable state."""
+    """The messages with tool calls and results before this answer, which uses tools; none if they cannot be read."""
     messages: list[ModelMessage] = []
     for now in _rounds(answer):
         calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
@@ -129,9 +129,7 @@ def as_outputs(answer: ModelMessage, answer_id: int, at: str, metadata: Mapping[
 
 
 def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
-    """The calls with their results, grouped by response; none if there is no readable state."""
-    if not uses_tools(answer):
-        return []
+    """The calls with their results, grouped by response; none if they cannot be read."""
     try:
         read = _Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump())
     except ValidationError as error:

@@ -31,7 +31,7 @@ from agents.place_words import people_in
 from agents.tool_use import tool_messages_of
 from conversation import MessageRecord
 from files.reading import Picture, Reading
-from llm_history import Tag, indented, told, told_of_file
+from llm_history import Tag, indented, told, told_of_file, uses_tools
 from state.message import file_key
 from understanding.shared_context import in_words
 
@@ -65,11 +65,16 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
     notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
-    # For pictures in `attached` it was decided before whether they are shown.
-    images = [i for message in new for i in message.images if file_key(i) not in request.attached][-MAX_PROMPT_IMAGES:]
-    seen = [i for message in new for i in message.images if file_key(i) in request.attached]
-    new = [replace(message, images=tuple(i for i in message.images if i in images or i in seen)) for message in new]
-    pieces = [piece for message in new for piece in _with_files(message, request.attached)]
+    if images := [image for message in new for image in message.images]:
+        # For pictures in `attached` it was decided before whether they are shown.
+        shown = [image for image in images if file_key(image) in request.attached]
+        shown += [image for image in images if image not in shown][-MAX_PROMPT_IMAGES:]
+        new = [replace(message, images=tuple(i for i in message.images if i in shown)) for message in new]
+    pieces = [
+        piece
+        for message in new
+        for piece in (_with_files(message, request.attached) if request.attached else told(message))
+    ]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *pieces,
@@ -147,12 +152,17 @@ def next_history(request: AgentRequest, response: ModelResponse) -> list[ModelMe
 
 def as_sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The history as it is sent: turn by turn, so that its beginning stays equal to what a provider has cached."""
-    return [part for message in history for part in (*tool_messages_of(message), flattened(without_pictures(message)))]
+    sent: list[ModelMessage] = []
+    for message in history:
+        if uses_tools(message):
+            sent += tool_messages_of(message)
+        sent.append(without_pictures(flattened(message)))
+    return sent
 
 
 def as_text(message: ModelMessage, bot_name: str) -> str:
     """A message of the history as a line of text."""
-    message = without_pictures(message)
+    message = without_pictures(flattened(message))
     if isinstance(message, ModelRequest):
         return (
             "".join(str(flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
@@ -180,7 +190,7 @@ def with_request(messages: Sequence[ModelMessage], request: ModelRequest) -> lis
 
 
 def without_pictures(message: ModelMessage) -> ModelMessage:
-    """The message as it is sent again in the same run: with a note in place of each picture."""
+    """The flattened message as it is sent again in the same run: with a note in place of each picture."""
     if not (isinstance(message, ModelRequest) and has_images(message)):
         return message
     parts = [
@@ -202,8 +212,8 @@ def without_thoughts(message: ModelMessage, *, keeps_signed: bool = False) -> Mo
 
 
 def has_images(message: ModelMessage) -> bool:
-    prompts = (part.content for part in message.parts if isinstance(part, UserPromptPart))
-    return any(is_picture(item) for content in prompts if not isinstance(content, str) for item in content)
+    """Whether a flattened message has pictures: its prompt is one text without them."""
+    return any(isinstance(part, UserPromptPart) and not isinstance(part.content, str) for part in message.parts)
 
 
 def is_picture(item: object) -> TypeGuard[ImageUrl | BinaryContent]:

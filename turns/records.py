@@ -19,7 +19,7 @@ from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import EXPLICIT, NOT_CALLED, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
 from decision import SET_SO
 from followup.learning import Learning, Mark
-from llm_history import Origin, first_told, tokens_said
+from llm_history import Origin, first_told, tokens_said, uses_tools
 from miniapps.base import FollowUp
 from offers.offer import Note
 from offers.proactive_offers import ProactiveOffers
@@ -176,7 +176,7 @@ class Records:
             at = question.message.timestamp.isoformat()
             rules = Message("system", turn.instructions, MessageCategory.SYSTEM, f"system_{message_id}", at)
             self._transcripts.note(question.channel_id, message_id, [rules])
-        if conversation and answer:
+        if conversation and answer and uses_tools(answer):
             first, people = said[0], {*said[0].drew_on, *said[0].addressees}
             since = first_told(conversation.llm_history)
             fields = {"message_id": first.message_id, "since": since, "through": through, "drew_on": sorted(people)}
