@@ -18,10 +18,9 @@ from llm_history import (
     Cut,
     History,
     as_context,
-    context_of,
     cut,
-    cut_before,
-    origin_of,
+    origin_in,
+    people_told,
     reworded,
     tags_in,
     unsaid,
@@ -241,7 +240,7 @@ class ChannelConversation:
         people.update(self.looked_up, *(m.drew_on for m in self.messages))
         # Of a question of somebody who opted out the quote is not kept, but was told.
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text or m.readable == UNREAD}
-        return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
+        return people | people_told(self.llm_history) | {who for who in quoted if who is not None}
 
     def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
         """The bot's messages that may quote this person, by message id."""
@@ -299,7 +298,7 @@ class ChannelConversation:
         self._leave(agent for i, agent in self.remote.items() if i not in others)
         self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & people_of([told]))
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
-        cuts = filter(None, (context_of(self.llm_history), *map(cut_before, self.llm_history)))
+        cuts = filter(None, map(origin_in, self.llm_history))
         if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
             self.sources |= {tag["message_id"] for tag in tags_in(self.llm_history)}
         self.looked_up -= {author_id}

@@ -6,7 +6,7 @@ keeps its own data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -215,14 +215,16 @@ def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageR
     Cuts to half of the budget, so that cuts are rare and providers' prompt caches hit in between. Tool results go
     first, then the oldest turns, whole, then the summary. The newest turn stays as it is. own: the bot's messages.
     """
-    starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
     sizes = list(map(_tokens, history))
     given = {
         place: len(orjson.dumps(message.metadata)) // CHARACTERS_PER_TOKEN
         for place, message in enumerate(history)
         if uses_tools(message)
     }
-    if len(starts) < 2 or sum(sizes) + sum(given.values()) <= max_tokens:
+    if sum(sizes) + sum(given.values()) <= max_tokens:
+        return None
+    starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
+    if len(starts) < 2:
         return None
     newest, context = starts[-1], CONTEXT_LENGTH if context_of(history) else 0
     places: list[int] = []
@@ -246,14 +248,19 @@ def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageR
 
 
 def origin_of(history: Sequence[ModelMessage], own: Sequence[MessageRecord] = ()) -> Origin:
+    """What the model was told there. own: the bot's messages, also those that no answer in it has."""
     told = {one for message in history if isinstance(message, ModelRequest) for one in _drawn_on(message)}
     told |= {message.message_id for message in own if message.reply_to_id in told}
+    for before in filter(None, map(origin_in, history)):
+        told |= {before.since, before.through}
+    return Origin(min(told, default=0), max(told, default=0), people_told(history))
+
+
+def people_told(history: Sequence[ModelMessage]) -> frozenset[int]:
+    """The people whose words the model was told there, also by a summary, or before it was cut."""
     tags = tags_in(history)
     people = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"]) if who is not None}
-    for before in filter(None, (context_of(history), *map(cut_before, history))):
-        told |= {before.since, before.through}
-        people |= before.people
-    return Origin(min(told, default=0), max(told, default=0), frozenset(people))
+    return frozenset(people.union(*(before.people for before in map(origin_in, history) if before)))
 
 
 def as_context(summary: str, origin: Origin) -> list[ModelMessage]:
@@ -270,19 +277,13 @@ def _as_made_of(origin: Origin) -> dict[str, Any]:
 
 def context_of(history: Sequence[ModelMessage]) -> Origin | None:
     """The origin of the summary at the beginning of a history; None where there is none."""
-    return _made_of(history[1]) if len(history) >= CONTEXT_LENGTH else None
+    is_summed_up = len(history) >= CONTEXT_LENGTH and isinstance(history[1], ModelResponse)
+    return origin_in(history[1]) if is_summed_up else None
 
 
-def _made_of(message: ModelMessage) -> Origin | None:
-    return _origin_in(_kept_beside(message).get("context"))
-
-
-def cut_before(message: ModelMessage) -> Origin | None:
-    """The origin of what was cut before this prompt without a summary; None where nothing was."""
-    return _origin_in((message.metadata or {}).get("before")) if isinstance(message, ModelRequest) else None
-
-
-def _origin_in(made_of: Mapping[str, Any] | None) -> Origin | None:
+def origin_in(message: ModelMessage) -> Origin | None:
+    """The origin of a summary, or of what was cut before a prompt without a summary; None for other messages."""
+    made_of = (message.metadata or {}).get("context" if isinstance(message, ModelResponse) else "before")
     return Origin(made_of["since"], made_of["through"], frozenset(made_of["people"])) if made_of else None
 
 
@@ -310,18 +311,11 @@ def _tokens(message: ModelMessage) -> int:
     return total
 
 
-def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
-    """The pieces of a prompt, each with the tag of the message that it was made from."""
-    tag = None
-    for item in [part.content] if isinstance(part.content, str) else part.content:
-        if not isinstance(item, ImageUrl):
-            tag = item.metadata if isinstance(item, TextContent) else None
-        yield tag, item
-
-
 def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
     prompts = (part for message in history for part in message.parts if isinstance(part, UserPromptPart))
-    return [tag for part in prompts for tag, _ in _pieces(part) if tag]
+    return [
+        item.metadata for part in prompts for item in part.content if isinstance(item, TextContent) and item.metadata
+    ]
 
 
 def unsaid(
@@ -331,6 +325,8 @@ def unsaid(
 
     sources: messages after which all answers go, since they may quote them.
     """
+    if not (questions or sources):
+        return list(history)
     kept: list[ModelMessage] = []
     is_meant = is_told = False
     for message in history:
@@ -353,7 +349,7 @@ def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             told = _told_in(message)
-            has_before = has_before or min(told, default=0) < since or cut_before(message) is not None
+            has_before = has_before or min(told, default=0) < since or origin_in(message) is not None
         if max(told, default=0) < since:
             continue
         drawn = has_before if uses_tools(message) else min(told) < since and not _kept_beside(message).get("newcomers")
@@ -388,11 +384,11 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     is_told_of = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            before = cut_before(message)
+            before = origin_in(message)
             is_told_of = is_told_of or bool(before and before.is_among(gone))
             is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
-        if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):
+        if isinstance(message, ModelResponse) and (made_of := origin_in(message)) and made_of.is_among(gone):
             is_told_of = True  # later answers may draw on the summary
             kept.append(replace(message, parts=[TextPart(FORGOTTEN)], metadata=None))
             continue
@@ -439,7 +435,10 @@ def waits_for(message: ModelMessage) -> str | None:
 
 def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
     content: list[UserContent] = []
-    for tag, item in _pieces(part):
+    tag: Tag | None = None
+    for item in [part.content] if isinstance(part.content, str) else part.content:
+        if not isinstance(item, ImageUrl):  # pictures belong to the text before them
+            tag = item.metadata if isinstance(item, TextContent) else None
         if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
             content.append(item)
         elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
