@@ -86,16 +86,13 @@ class OwnersAgents:
         searching = search_tool(search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, activity.now, settings.site), searching]
         taken = {tool.name for tool in (*OWN_TOOLS, *own)}
-        self.mcp = McpTools(
-            loaded(load_mcp, settings.mcp_config),
-            taken=taken,
-            activity=activity,
-        )
+        servers = loaded(load_mcp, settings.mcp_config)
+        self.mcp = McpTools(servers, taken=taken, activity=activity)
         general = GeneralAgent(
             self.models,
             instructions=settings.instructions,
             tools=own,
-            lent=self.mcp,
+            lent=self.mcp if servers else None,
             keep_turns=settings.gpa_keep_turns,
             server_state=server_state(settings.openai_state, self.models.default),
         )

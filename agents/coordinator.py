@@ -130,8 +130,6 @@ class Picker:
         reply to it; then `last`, the agent that last answered its author, does not count. An agent that is no longer
         configured never answers.
         """
-        if len(self._names) == 1:
-            return Choice(GENERAL, Why.ONLY)
         named = called(without_call(question.content, 0, bot_name), self._names)
         if len(named) == 1:
             return Choice(named.pop(), Why.NAMED)

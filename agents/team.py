@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agents.coordinator import Choice, Picker
+from agents.coordinator import Choice, Picker, Why
 from agents.gateway import AgentGateway, Bot
 from conversation import ChannelConversation, MessageRecord
 from place import Place
@@ -16,7 +16,7 @@ RECENT_MESSAGES = 12
 
 
 class Team:
-    """general: answers unless another agent is picked. others: by their names.
+    """general: answers unless another agent is picked. others: by their names. has_several: whether there are any.
 
     shares: whether each agent gets what people mentioned last, whichever agent they said it to.
     """
@@ -31,13 +31,10 @@ class Team:
         shares: bool = False,
     ) -> None:
         self._agents = {**others, GENERAL: general}
+        self.has_several = len(self._agents) > 1
         self._picker = picker
         self._bot = bot
-        self._shares = shares
-
-    @property
-    def has_several(self) -> bool:
-        return len(self._agents) > 1
+        self._shares = shares and self.has_several
 
     def __getitem__(self, name: str) -> AgentGateway:
         return self._agents[name]
@@ -54,6 +51,8 @@ class Team:
 
         earlier: its author's messages of the same burst.
         """
+        if not self.has_several:
+            return Choice(GENERAL, Why.ONLY)
         _, bot_id = self._bot.bot()
         question = as_one([*earlier, question], bot_id)
         message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
@@ -73,7 +72,7 @@ class Team:
         self, questions: Sequence[MessageRecord], conversation: ChannelConversation, place: Place
     ) -> Mapping[str, str]:
         """What people mentioned last, up to these questions; empty with only one agent, or if nothing is shared."""
-        if not (self._shares and self.has_several):
+        if not self._shares:
             return {}
         newest = max(question.message_id for question in questions)
         seen = [m for m in conversation.messages if m.message_id <= newest and not m.is_other_bot]

@@ -117,6 +117,8 @@ class FileReader:
         just posted, and last the pictures of other messages.
         """
         read: dict[str, Reading] = {}
+        if not any(m.files or m.images or m.reply_files for m in messages):
+            return read
         room, pictures, deadline = self._characters, 0, asyncio.get_running_loop().time() + READ_SECONDS
         for count, (file, is_asked) in enumerate(_in_order(messages, asked)):
             is_picture = file.kind in PICTURES

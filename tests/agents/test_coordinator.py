@@ -89,9 +89,12 @@ def desk(fast: Fast) -> Desk:
 @pytest.mark.parametrize("text", ["hello", "ask docs", "ask the general agent"])
 @pytest.mark.parametrize("last", ["", "docs", GENERAL])
 async def test_with_the_general_agent_alone_nobody_is_asked(fast: Fast, text: str, last: str) -> None:
-    picker = Picker([], model=fast.model, purse=NotingPurse())
-    choice = await picker.pick(said(ANNA, text), [], is_addressed=False, last=last or None, bot_name="Parley")
-    assert choice == Choice(GENERAL, Why.ONLY)
+    team = Team(FakeAgent(), {}, Picker([], model=fast.model, purse=NotingPurse()), bot=Me())
+    answer = replied(ANNA)
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, [answer])
+    conversation.asked(last, [answer.message_id] if last else [])
+    place = Place(bot_name="Parley")
+    assert await team.pick(said(ANNA, text), conversation, place) == Choice(GENERAL, Why.ONLY)
     assert fast.asked == []
 
 
