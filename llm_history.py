@@ -312,10 +312,8 @@ def _tokens(message: ModelMessage) -> int:
 
 
 def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
-    prompts = (part for message in history for part in message.parts if isinstance(part, UserPromptPart))
-    return [
-        item.metadata for part in prompts for item in part.content if isinstance(item, TextContent) and item.metadata
-    ]
+    prompts = (part.content for message in history for part in message.parts if isinstance(part, UserPromptPart))
+    return [item.metadata for content in prompts for item in content if isinstance(item, TextContent) and item.metadata]
 
 
 def unsaid(
@@ -429,8 +427,7 @@ def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
 
 def waits_for(message: ModelMessage) -> str | None:
     """The id of the question that a run waits for an answer to; None: it does not wait."""
-    ask_id: str | None = _kept_beside(message).get("ask_id")
-    return ask_id
+    return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
 
 
 def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:

@@ -30,7 +30,7 @@ from pydantic_ai.messages import (
 from agents.gateway import Asked, Reply
 from conversation import MessageRecord
 from discord_io.split import is_blank
-from llm_history import History
+from llm_history import History, waits_for
 from state.message import LINK, Source, sources_of
 from state.prompts import NEWCOMERS, Ask, AwaitingType, ResolutionType
 
@@ -240,7 +240,7 @@ class Suspended(BaseModel):
 def find_suspended(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
     """The suspended run that asked this, and its position in the history; None: it was trimmed or dropped."""
     for position, message in enumerate(history):
-        if _asked(message) == ask_id:
+        if waits_for(message) == ask_id:
             try:
                 return position, Suspended.model_validate(message.metadata)
             except ValidationError as error:
@@ -251,11 +251,7 @@ def find_suspended(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, S
 
 def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
     """The history once this question is resolved: only its text remains."""
-    return [replace(m, metadata=None) if _asked(m) == ask_id else m for m in history]
-
-
-def _asked(message: ModelMessage) -> str | None:
-    return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
+    return [replace(m, metadata=None) if waits_for(m) == ask_id else m for m in history]
 
 
 def _may_i_run(call: ToolCallPart) -> str:

@@ -137,13 +137,20 @@ class GeneralAgent:
         if request.place.held.settings.tools is False:
             waited = None  # tools were switched off since it asked
         by = self._models.named(waited[1].model if waited else request.model)
-        run = Run(show, by, rules_of(request.place, self._instructions), request.asked)
-        run.told = [*seen.transcript, *seen.questions]
-        if not request.is_apart:
-            run.settings = CACHED
-            # A provider bills pictures that it remembers again with each request.
-            remembers = by.model is self._models.default and not any(map(is_picture, turn_content(seen)))
-            run.memory = self._server_state if remembers else None
+        is_apart, place, rules = request.is_apart, request.place, rules_of(request.place, self._instructions)
+        # A provider bills pictures that it remembers again with each request.
+        has_pictures = any(map(is_picture, turn_content(seen)))
+        remembers = by.model is self._models.default and not (is_apart or has_pictures)
+        run = Run(
+            show,
+            by,
+            rules=rules,
+            kept_rules=rules_of(place.untitled, self._instructions) if place.is_thread else rules,
+            asked=request.asked,
+            told=[*seen.transcript, *seen.questions],
+            settings=SETTINGS if is_apart else CACHED,
+            memory=self._server_state if remembers else None,
+        )
         if request.reply and waited:
             position, suspended = waited[0], waited[1].after(request.reply, request.questions)
             if suspended.open:
@@ -379,7 +386,7 @@ class GeneralAgent:
         if run.memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = run.memory.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
-        rules, files = self._kept_rules(request.place, run), tuple(run.asked.made)
+        rules, files = run.kept_rules, tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1])
         return Answer(
             run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files, model=model
@@ -390,7 +397,7 @@ class GeneralAgent:
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = next_history(request, suspended.response(run.text))
-        rules, files = self._kept_rules(request.place, run), tuple(run.asked.made)
+        rules, files = run.kept_rules, tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
         return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
 
@@ -416,7 +423,3 @@ class GeneralAgent:
         if place.held.settings.tools is False:
             return [tool for tool in self._own if tool.name == STAY_SILENT.name]
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
-
-    def _kept_rules(self, place: Place, run: Run) -> str:
-        """The instructions that the run had; without a thread's title, which is somebody's words."""
-        return rules_of(place.untitled, self._instructions) if place.is_thread else run.rules

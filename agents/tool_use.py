@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import orjson
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -77,7 +77,7 @@ class _Read(_Strict):
 
 def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     """The tool calls and results in a turn's messages."""
-    calls, responses, rounds = [], [], []
+    calls, responses, rounds = list[JsonValue](), list[JsonValue](), list[JsonValue]()
     for message, following in pairwise(messages):
         answers = {p.tool_call_id: p for p in following.parts if isinstance(p, ToolReturnPart | RetryPromptPart)}
         called = message.tool_calls if isinstance(message, ModelResponse) else []
@@ -88,18 +88,13 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
                 content = answer.model_response()
             else:
                 content = NOT_KEPT if "words_of" in (answer.metadata or {}) else answer.model_response_str()
-            calls.append(ToolCall(tool_name=call.tool_name, tool_call_id=id_, args=call.args_as_json_str()))
-            responses.append(ToolResponse(tool_call_id=id_, content=content))
-        rounds += [Round(calls=len(done))] if done else []
+            made = ToolCall(tool_name=call.tool_name, tool_call_id=id_, args=call.args_as_json_str())
+            calls.append(made.model_dump())
+            responses.append(ToolResponse(tool_call_id=id_, content=content).model_dump())
+        rounds += [Round(calls=len(done)).model_dump()] if done else []
         if words_in([following]):
             break
-    return GPAState(
-        gpa_messages=GPAMessages(
-            tool_calls=[call.model_dump() for call in calls],
-            tool_responses=[response.model_dump() for response in responses],
-            messages=[each.model_dump() for each in rounds],
-        )
-    )
+    return GPAState(gpa_messages=GPAMessages(tool_calls=calls, tool_responses=responses, messages=rounds))
 
 
 def tool_messages_of(answer: ModelMessage) -> list[ModelMessage]:
