@@ -19,9 +19,8 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.bounded_client import asks_another, bound
 from agents.demo import demo_model
-from agents.plain_client import send_as_is
+from agents.lighter_requests import adapt_once, send_as_is
 from agents.providers import RENAMED, meant, provider_of
-from agents.tool_schemas import adapt_once
 from files.reading import Sight
 from state.prices import FREE
 

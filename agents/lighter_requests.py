@@ -1,15 +1,21 @@
-"""Makes the clients of OpenAI and Anthropic send messages and tools as they are, without walking over typed dicts.
+"""Makes a request to a model take less CPU; what is sent stays the same to the byte.
 
-The walk takes 0.15 ms of CPU for each message. It changes nothing that pydantic-ai passes: what is sent is the same to
-the byte.
+The clients of OpenAI and Anthropic walk over typed dicts, 0.15 ms for each message, and change nothing that pydantic-ai
+passes: they are made to send messages and tools as they are. pydantic-ai adapts the schema of each tool to the provider
+anew at every request, 0.05 ms for each: the schemas are kept as they are sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial, reduce
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
+import orjson
+from pydantic_ai.models import Model
+
+MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 # By the client's class: the method that creates an answer, and the lists that it would walk over.
 LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "AsyncOpenAI": {"chat.completions": ("messages", "tools"), "responses": ("input", "tools")},
@@ -43,3 +49,35 @@ def _passed_by(given: cached_property[Any], inner: Sequence[str], names: tuple[s
 
     creating.create = send
     return resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapted:
+    """Stands in for a transformer, of which pydantic-ai asks only these two."""
+
+    schema: bytes
+    is_strict_compatible: bool
+
+    def walk(self) -> Any:
+        return orjson.loads(self.schema)  # each time a new one, as clients may change it
+
+
+def adapt_once(model: Model) -> None:
+    """Makes a model adapt each schema only once."""
+    kind: Any = model.profile.get("json_schema_transformer")
+    if kind is None:
+        return
+
+    @lru_cache(MAX_SCHEMAS)
+    def adapted(schema: bytes, strict: bool | None) -> _Adapted:
+        transformer = kind(orjson.loads(schema), strict=strict)
+        return _Adapted(orjson.dumps(transformer.walk()), transformer.is_strict_compatible)
+
+    class Once(kind):  # type: ignore[misc]
+        def __new__(cls, schema: Any, *, strict: bool | None = None) -> Any:
+            try:
+                return adapted(orjson.dumps(schema), strict)
+            except orjson.JSONEncodeError:  # an MCP server may send what orjson does not write, such as 65 bits
+                return kind(schema, strict=strict)
+
+    model.profile["json_schema_transformer"] = Once

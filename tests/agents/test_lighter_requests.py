@@ -1,18 +1,21 @@
-"""agents/plain_client.py: what is sent is what the provider's own client sends, without its walk over each message."""
+"""agents/lighter_requests.py: what is sent is what the provider's own client and pydantic-ai would send, without their
+walks over each message and schema."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from copy import deepcopy
 from operator import attrgetter
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 from aiohttp import web
 from openai import AsyncAzureOpenAI
 from pydantic_ai import ToolDefinition
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
     ImageUrl,
     InstructionPart,
@@ -24,11 +27,13 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
+from agents.lighter_requests import adapt_once, send_as_is
 from agents.models import SETTINGS, build_model
-from agents.plain_client import send_as_is
 
 MESSAGES: list[ModelMessage] = [
     ModelRequest(parts=[UserPromptPart(content="Grüße, \u2028 what is this? 🎈")]),
@@ -38,6 +43,14 @@ MESSAGES: list[ModelMessage] = [
     ModelRequest(parts=[UserPromptPart(content=["And this?", ImageUrl("https://cdn.example/a.png")])]),
 ]
 SCHEMA = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+REFERRING = {
+    "type": "object",
+    "properties": {"way": {"$ref": "#/$defs/Way"}, "seats": {"type": "integer", "default": 1}},
+    "required": ["way"],
+    "$defs": {"Way": {"type": "object", "title": "Way", "properties": {"by": {"enum": ["train", "car"]}}}},
+}
+PLAIN = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+HUGE = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}}
 PARAMETERS = ModelRequestParameters(
     function_tools=[ToolDefinition(name="look", description="Looks.", parameters_json_schema=SCHEMA)],
     instruction_parts=[InstructionPart("Be kind.")],
@@ -118,3 +131,55 @@ async def test_other_clients_stay_as_they_are() -> None:
     assert type(client) is AsyncAzureOpenAI
     send_as_is(None)
     await client.close()
+
+
+class Adapting:
+    """A model, and how often its profile's transformer walks over a schema."""
+
+    def __init__(self) -> None:
+        self.model: Model = OpenAIChatModel("gpt-5", provider=OpenAIProvider(api_key="sk-nobodys"))
+        self.walks = 0
+        kind: Any = self.model.profile["json_schema_transformer"]
+        adapting = self
+
+        class Counted(kind):  # type: ignore[misc]
+            def walk(self) -> Any:
+                adapting.walks += 1
+                return super().walk()
+
+        self.model.profile["json_schema_transformer"] = Counted
+
+    def sent(self, schema: dict[str, Any], strict: bool | None) -> ToolDefinition:
+        tool = ToolDefinition(name="go", parameters_json_schema=schema, strict=strict)
+        return self.model.customize_request_parameters(ModelRequestParameters(function_tools=[tool])).function_tools[0]
+
+
+@pytest.mark.parametrize("schema", [REFERRING, PLAIN, HUGE])
+@pytest.mark.parametrize("strict", [None, True, False])
+def test_a_schema_is_sent_as_without_it(schema: dict[str, Any], strict: bool | None) -> None:
+    usual, once = Adapting(), Adapting()
+    adapt_once(once.model)
+    before = deepcopy(schema)
+    for _ in range(2):
+        assert once.sent(schema, strict) == usual.sent(schema, strict)
+    assert schema == before
+
+
+def test_each_schema_is_adapted_once_and_what_a_client_changes_in_it_does_not_stay() -> None:
+    once = Adapting()
+    adapt_once(once.model)
+    first = once.sent(PLAIN, None)
+    first.parameters_json_schema["properties"].clear()
+    assert once.sent(deepcopy(PLAIN), None).parameters_json_schema["properties"] == PLAIN["properties"]
+    assert once.walks == 1
+    once.sent(REFERRING, None)
+    once.sent(PLAIN, True)
+    assert once.walks == 3
+
+
+def test_a_schema_that_cannot_be_adapted_is_named_as_without_it() -> None:
+    once = Adapting()
+    adapt_once(once.model)
+    for _ in range(2):
+        with pytest.raises(UserError, match="'go'"):
+            once.sent({"type": "object", "properties": []}, None)
