@@ -332,10 +332,17 @@ class GeneralAgent:
             request.count(run.tokens, spent)
             response = sanitized(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
-                run.said += counted(stream.usage.output_tokens) - counted(
-                    stream.usage.details.get("reasoning_tokens", 0)
-                )
-        self._end_paragraph(run)
+                hidden = stream.usage.details.get("reasoning_tokens", 0)
+                run.said += counted(stream.usage.output_tokens) - counted(hidden)
+        return self._add_response(request, run, response)
+
+    def _add_response(self, request: AgentRequest, run: Run, response: ModelResponse) -> bool:
+        """Adds a whole response to the run. Returns whether its calls of tools are to be run."""
+        run.say(None)
+        if run.thoughts.were_unopened:
+            self._learn(run.by, self._unopened, "model_opens_no_thoughts")
+        elif run.thoughts.had_none:  # so an earlier closing tag was only text
+            self._unopened.discard(run.by.name)
         run.finish = response.finish_reason
         if run.finish in BROKEN_OFF or request.place.held.settings.tools is False:  # arguments may be incomplete
             kept_calls = {STAY_SILENT.name} if run.finish not in BROKEN_OFF else set()
@@ -344,13 +351,6 @@ class GeneralAgent:
         run.messages = [*map(without_pictures, run.messages), response]
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.is_silent
-
-    def _end_paragraph(self, run: Run) -> None:
-        run.say(None)
-        if run.thoughts.were_unopened:
-            self._learn(run.by, self._unopened, "model_opens_no_thoughts")
-        elif run.thoughts.had_none:  # so an earlier closing tag was only text
-            self._unopened.discard(run.by.name)
 
     async def _execute_calls(self, run: Run) -> DeferredToolRequests | None:
         """Lets pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
