@@ -119,15 +119,8 @@ class AgentRequest:
             self.allowance.count(tokens, spent)
 
     @property
-    def is_apart(self) -> bool:
-        """Whether the provider must not store the turn, and its stored conversation must not be used."""
-        return self.is_private or bool(self.since)
-
-    @property
     def seen(self) -> AgentRequest:
-        """The request without messages that not all who ask may read."""
-        if not self.since:
-            return self
+        """The request without the messages before `since`, which not all who ask may read."""
         asked = {question.message_id for question in self.questions}
         transcript = [m for m in self.transcript if m.message_id >= self.since or m.message_id in asked]
         return replace(self, history=seen_since(self.history, self.since), transcript=transcript)

@@ -130,17 +130,19 @@ class GeneralAgent:
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
-        seen = request.seen
+        seen = request.seen if request.since else request
         waited = find_suspended(seen.history, request.reply.ask_id) if request.reply else None
         if waited and not request.asked.newcomers.issubset(waited[1].people):
             waited = None  # not all who ask now may see the tool results of that run
         if request.place.held.settings.tools is False:
             waited = None  # tools were switched off since it asked
         by = self._models.named(waited[1].model if waited else request.model)
-        is_apart, place, rules = request.is_apart, request.place, rules_of(request.place, self._instructions)
-        # A provider bills pictures that it remembers again with each request.
+        place, rules = request.place, rules_of(request.place, self._instructions)
+        # Whether the provider may store the turn, and its stored conversation be used.
+        is_stored = not (request.is_private or request.since)
+        # Pictures that it remembers are billed again with each request.
         has_pictures = any(map(is_picture, turn_content(seen)))
-        remembers = by.model is self._models.default and not (is_apart or has_pictures)
+        remembers = is_stored and by.model is self._models.default and not has_pictures
         run = Run(
             show,
             by,
@@ -148,7 +150,7 @@ class GeneralAgent:
             kept_rules=rules_of(place.untitled, self._instructions) if place.is_thread else rules,
             asked=request.asked,
             told=[*seen.transcript, *seen.questions],
-            settings=SETTINGS if is_apart else CACHED,
+            settings=CACHED if is_stored else SETTINGS,
             memory=self._server_state if remembers else None,
         )
         if request.reply and waited:
