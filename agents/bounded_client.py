@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -119,41 +120,41 @@ def shorten(data: object) -> None:
         nested += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
 
 
+@dataclass(eq=False)
 class _Bounded:
     """Streams a response's bytes. library: that of the response. max_bytes: of one event, which may have MAX_LINES
     lines, or of the whole response if it is no stream of events."""
 
-    def __init__(self, library: Any, stream: Any, max_bytes: int, is_stream: bool) -> None:
-        self._library = library
-        self._stream = stream
-        self._max = max_bytes
-        self._is_stream = is_stream
-        self._line = max_bytes // MAX_LINES if is_stream else 0
+    library: Any
+    stream: Any
+    max_bytes: int
+    is_stream: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = 0
         tail = b""
-        async for chunk in self._stream:
+        async for chunk in self.stream:
             for start in range(0, len(chunk), BYTES_AT_ONCE):
                 if start:
                     await asyncio.sleep(0)
                 piece = chunk[start : start + BYTES_AT_ONCE]
                 seen = tail + piece
-                begun, *others = BLANK_LINE.split(seen) if self._is_stream else [seen]
+                begun, *others = BLANK_LINE.split(seen) if self.is_stream else [seen]
                 sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
                 event, tail = sizes[-1], seen[-3:]
                 total += len(piece)
-                if max(sizes) > self._max or total > MAX_RESPONSE_BYTES:
-                    most = f"{self._max:,} bytes or {MAX_LINES:,} lines at once, or {MAX_RESPONSE_BYTES:,} bytes in all"
-                    raise _refused(self._library, f"more than {most}")
+                if max(sizes) > self.max_bytes or total > MAX_RESPONSE_BYTES:
+                    at_once = f"{self.max_bytes:,} bytes or {MAX_LINES:,} lines at once"
+                    raise _refused(self.library, f"more than {at_once}, or {MAX_RESPONSE_BYTES:,} bytes in all")
                 yield piece
 
     def _size(self, part: bytes) -> int:
         """The bytes of a part of an event, in which the end of a line counts as many as a line may have."""
-        return len(part) + self._line * (part.count(b"\n") + part.count(b"\r"))
+        line = self.max_bytes // MAX_LINES if self.is_stream else 0
+        return len(part) + line * (part.count(b"\n") + part.count(b"\r"))
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self.stream.aclose()
 
 
 def _refused(library: Any, why: str) -> Exception:
