@@ -16,7 +16,7 @@ from pydantic_ai.models import Model
 from agents.fast import Purse, ruled_by, shown
 from agents.gateway import Bot
 from agents.models import SETTINGS
-from agents.place_words import as_name, people_in, spot_of
+from agents.rules import as_name, people_in, spot_of
 from conversation import ChannelConversation, MessageRecord
 from decider import JUDGE_DEADLINE_SECONDS, JudgeError, Verdict
 from place import Place

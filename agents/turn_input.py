@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 from agents.asking import settled
 from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
-from agents.place_words import people_in
+from agents.rules import people_in
 from agents.tool_use import tool_messages_of
 from conversation import MessageRecord
 from files.reading import Picture, Reading
