@@ -140,9 +140,9 @@ class GeneralAgent:
         place, rules = request.place, rules_of(request.place, self._instructions)
         # Whether the provider may store the turn, and its stored conversation be used.
         is_stored = not (request.is_private or request.since)
+        content = turn_content(seen)
         # Pictures that it remembers are billed again with each request.
-        has_pictures = any(map(is_picture, turn_content(seen)))
-        remembers = is_stored and by.model is self._models.default and not has_pictures
+        remembers = is_stored and by.model is self._models.default and not any(map(is_picture, content))
         run = Run(
             show,
             by,
@@ -150,6 +150,7 @@ class GeneralAgent:
             kept_rules=rules_of(place.untitled, self._instructions) if place.is_thread else rules,
             asked=request.asked,
             told=[*seen.transcript, *seen.questions],
+            content=content,
             settings=CACHED if is_stored else SETTINGS,
             memory=self._server_state if remembers else None,
         )
@@ -164,7 +165,7 @@ class GeneralAgent:
             before = [] if known else as_sent(seen.history)
             if by.name in self._toolless:
                 before = [message for message in before if not is_tool_use(message)]
-            run.messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
+            run.messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(run.content))])]
             run.began, run.goes_on = len(run.messages), known is not None
             run.may_decline, run.may_use_tools = request.may_decline, by.name not in self._toolless
         if run.memory:
@@ -381,7 +382,8 @@ class GeneralAgent:
         state = tool_use(run.made)
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
         usage = RequestUsage(output_tokens=max(0, run.said))
-        whole = next_history(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
+        response = ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata)
+        whole = next_history(request, response, run.content)
         history = pruned(whole, self._keep_turns)
         told_more = request.notes or request.shared
         # Only if the provider was sent in this run just what the history has of it.
@@ -398,7 +400,7 @@ class GeneralAgent:
         """An answer that ends with a question; the history keeps the state of the suspended run."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
-        history = next_history(request, suspended.response(run.text))
+        history = next_history(request, suspended.response(run.text), run.content)
         rules, files = run.kept_rules, tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
         return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
@@ -410,7 +412,7 @@ class GeneralAgent:
         said = suspended.said if run.by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         run.messages, run.began = [*before, *said], len(before)
-        run.prompt = flat([TextContent(since), *turn_content(request)])
+        run.prompt = flat([TextContent(since), *run.content])
         run.results, run.words_of = suspended.deferred_results(), suspended.words_of
         run.asked = suspended.asked(request.asked)
 

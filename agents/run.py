@@ -67,15 +67,15 @@ class Run:
     before further words.
 
     by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked: for
-    whom tools run. told: the channel's messages that it is sent anew. memory: the messages as its provider stores them;
-    None: it stores none. messages: those sent to the model; from `began` on, those of this run. prompt, results: with
-    which a suspended run is resumed; words_of: the sources of the words in them. settings: of each request. goes_on:
-    the provider has the earlier messages stored. ends_at: by the loop's clock. requests: how many were made; tokens:
-    used by those that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often
-    it was sent before without a response. called: the number of tool calls. output: characters that the model wrote;
-    said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the
-    beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last
-    response ended, in pydantic-ai's words.
+    whom tools run. told: the channel's messages that it is sent anew; content: the prompt with them. memory: the
+    messages as its provider stores them; None: it stores none. messages: those sent to the model; from `began` on,
+    those of this run. prompt, results: with which a suspended run is resumed; words_of: the sources of the words in
+    them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's
+    clock. requests: how many were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the
+    most tokens that it is sent; lost: how often it was sent before without a response. called: the number of tool
+    calls. output: characters that the model wrote; said: tokens of its text, as the provider counted. may_decline: it
+    may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved
+    for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -84,6 +84,7 @@ class Run:
     kept_rules: str = ""
     asked: Asked = NOBODY
     told: Sequence[MessageRecord] = ()
+    content: Sequence[UserContent] = ()
     memory: ServerState | None = None
     messages: list[ModelMessage] = field(default_factory=list)
     began: int = 0

@@ -40,6 +40,7 @@ MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
 MAX_NAME = 100
+ONCE = {"is_kept": False}  # tags what is sent in one turn only: the history does not keep it
 PICTURE = "(The picture {name}, which you are shown once and do not see again in later turns.)"
 SEEN = "(Here was a picture, which you have seen.)\n"
 UNSEEN = "    (You cannot see this picture: the model that you are takes none. Say so; do not guess what it shows.)\n"
@@ -78,7 +79,7 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *pieces,
-        *(TextContent(f"(Note: {indented(note)})\n") for note in notes),
+        *(TextContent(f"(Note: {indented(note)})\n", metadata=ONCE) for note in notes),
         *_whom(request),
     ]
 
@@ -140,12 +141,16 @@ def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | 
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
 
 
-def next_history(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
-    """The history for the next turn."""
+def next_history(
+    request: AgentRequest, response: ModelResponse, content: Sequence[UserContent] = ()
+) -> list[ModelMessage]:
+    """The history for the next turn. content: the turn's as it was sent, if it was."""
     # The ids of sent messages are kept, even if their text is deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
-    content = [item for item in turn_content(replace(request, notes=(), shared={})) if not is_picture(item)]
-    prompt = ModelRequest(parts=[UserPromptPart(content=content)], metadata=told_ids)
+    # Of messages that not all who ask may read, the history keeps more than was sent.
+    items = content if content and not request.since else turn_content(request)
+    kept = [item for item in items if isinstance(item, TextContent) and item.metadata != ONCE]
+    prompt = ModelRequest(parts=[UserPromptPart(content=kept)], metadata=told_ids)
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history
     return [*before, prompt, response]
 

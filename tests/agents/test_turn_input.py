@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.messages import ImageUrl, ModelRequest, ModelResponse, TextPart, UserPromptPart
+import pytest
+from pydantic_ai.messages import ImageUrl, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from agents.gateway import AgentRequest
+from agents.gateway import AgentRequest, Answer
+from agents.general import GeneralAgent
 from agents.turn_input import flat, next_history, turn_content
 from files.reading import Picture
 from place import Place, PlaceKind
 from tests.support.clock import NOON
-from tests.support.people import ANNA, said
+from tests.support.people import ANNA, BEN, said
 
 QUESTION = said(ANNA, "and where is he?")
 TURN = AgentRequest([], [QUESTION], [QUESTION], Place(bot_name="Parley", guild="The Guild", channel="general"), NOON)
@@ -36,6 +40,25 @@ def test_the_history_keeps_none_of_it() -> None:
     (prompt,) = history[0].parts
     assert isinstance(prompt, UserPromptPart)
     assert flat(prompt.content) == flat(turn_content(TURN))
+
+
+@pytest.mark.parametrize("is_newcomer", [False, True])
+async def test_the_history_keeps_what_a_newcomer_was_not_sent_and_no_note_that_was(is_newcomer: bool) -> None:
+    sent: list[str] = []
+
+    async def answer(messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
+        sent.append(str(messages))
+        yield "Nothing."
+
+    before = said(BEN, "the key is under the mat")
+    asked = said(ANNA, "what is new?")
+    since = asked.message_id if is_newcomer else 0
+    turn = replace(TURN, transcript=[before, asked], questions=[asked], notes=["a note"], since=since)
+    outcome = await GeneralAgent(FunctionModel(stream_function=answer)).respond(turn, lambda _: None)
+    assert isinstance(outcome, Answer)
+    (read,), kept = sent, str(outcome.history)
+    assert ("under the mat" in read, "a note" in read) == (not is_newcomer, True)
+    assert ("under the mat" in kept, "a note" in kept) == (True, False)
 
 
 def test_whoever_may_decline_is_told_how_many_are_in_the_thread_and_whether_the_author_opened_it() -> None:
