@@ -284,7 +284,7 @@ def _of_phrases(scene: Scene) -> Features:
         **_says(wording.talk),
         **_starts(wording.lead),
         "names_person": len(scene.people),
-        "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
+        "names_person_last": bool(scene.people) and scene.people[-1][0] == len(tokens) - 1,
         "names_bot_anywhere": scene.engagement.bot_name.casefold() in scene.words,
         "has_number": DIGIT.search(content) is not None or (is_foreign and any(map(str.isdigit, content))),
         "repeats_marks": "??" in content or "!!" in content,
@@ -326,7 +326,8 @@ def _of_people(scene: Scene) -> Features:
     with_bot, with_rival = scene.alike(latest), scene.alike(rival)
     is_bots = scene.room.is_bots
     is_others = [not own for own in is_bots]
-    rare_with, rare_without = (NONE.union(*compress(scene.shared_rare, of)) for of in (is_bots, is_others))
+    rare_with = NONE.union(*compress(scene.shared_rare, is_bots))
+    rare_without = NONE.union(*compress(scene.shared_rare, is_others))
     return {
         "rival_asks": rival.wording.asks if rival else -1,
         "rival_asks_ask": bool(rival.wording.lead & {"ask", "verb", "you_social"}) if rival else -1,

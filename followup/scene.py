@@ -15,7 +15,6 @@ from typing import NamedTuple
 from conversation import ChannelConversation
 from state.engagement import Engagement, Mark, Standing
 from state.message import MessageRecord
-from understanding.names import named_in
 from understanding.wording import rare_of
 
 WINDOW = 12
@@ -50,8 +49,8 @@ class Scene(NamedTuple):
     targets: whom each message of the window names. run: how many messages the author posted right before; rival: index
     in the window of the newest message of another person, -1: none. others: people the message names, without the bot.
     latest: the bot's last message. to_author: the bot's last messages to the author. people: (index among the words,
-    user id) of people it names without a mention. words, rare, grams: the message's words, rare words and runs of
-    letters. shared_rare: the rare words in common with each message of the window.
+    user id) of people it names without a mention, in the order of the words. words, rare, grams: the message's words,
+    rare words and runs of letters. shared_rare: the rare words in common with each message of the window.
     """
 
     message: MessageRecord
@@ -122,7 +121,11 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         latest=bot_messages[0] if bot_messages else None,
         to_author=[m for m in bot_messages if author in m.addressed],
         own_messages=_newest_by(author, OWN_MESSAGES, earlier),
-        people=[(place, who) for place, who in named_in(wording.tokens, conversation.called) if who != author],
+        people=[
+            (place, who)
+            for place, token in enumerate(wording.tokens)
+            if (who := conversation.called.get(token, 0)) and who != author
+        ],
         words=words,
         rare=rare,
         grams=frozenset(wording.grams),

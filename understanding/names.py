@@ -77,11 +77,6 @@ def add_to(index: dict[str, int], who: int, name: str) -> None:
         index[key] = who if index.get(key, who) == who else 0
 
 
-def named_in(tokens: Sequence[str], index: Mapping[str, int]) -> list[tuple[int, int]]:
-    """The people whom a text names without a mention: (position of the word, user id)."""
-    return [(place, who) for place, token in enumerate(tokens) if (who := index.get(token, 0))]
-
-
 def called_by_name(
     message: Message, names: Mapping[int, str], index: Mapping[str, int] | None = None
 ) -> frozenset[int]:

@@ -174,6 +174,16 @@ def test_others_are_named_by_mention_or_by_call(content: str, others: int, is_fi
     assert (bool(found["names_others_first"]), bool(found["names_speakers"])) == (is_first, speaks)
 
 
+@pytest.mark.parametrize(
+    ("content", "names", "is_last"),
+    [("I saw Ben with cleo, and mart", 2, False), ("i saw cleo with ben", 2, True), ("anna saw her", 0, False)],
+)
+def test_people_are_named_anywhere_without_a_mention(content: str, names: int, is_last: bool) -> None:
+    later = [said(BEN, "hm", after(12)), said(CLEO, "hm", after(13))]
+    found = look_at(said(ANNA, content, after(20)), *ANSWERED, *later)
+    assert (found["names_person"], found["names_person_last"]) == (names, is_last)
+
+
 @pytest.mark.parametrize("content", [", you?", "you: see", "and you?"])
 @pytest.mark.parametrize("name", ["", "🤖"])
 def test_a_bot_whose_name_has_no_words_is_not_called_by_every_message(content: str, name: str) -> None:

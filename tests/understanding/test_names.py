@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.people import ANNA, BEN, CLEO, DAN, EVE, said
-from understanding.names import add_to, called_by_name, index_of, keys_of, named_in
-from understanding.wording import read
+from understanding.names import add_to, called_by_name, index_of, keys_of
 
 NAMES = {
     BEN: "Ben", ANNA: "Anna", DAN: "calvinr", EVE: "Marta", 16: "Martin", 17: "so", 18: "Will", 19: "Алексей",
@@ -84,11 +83,6 @@ def test_an_index_that_grew_is_one_that_was_built_at_once() -> None:
         add_to(grown, who, name)
         add_to(grown, who, name)
     assert grown == index_of(NAMES)
-
-
-def test_names_are_found_anywhere_with_their_place() -> None:
-    tokens = read("I saw Ben with anna, and mart").tokens
-    assert named_in(tokens, index_of(NAMES)) == [(2, BEN), (4, ANNA)]
 
 
 @given(st.text(), st.dictionaries(st.integers(1, 9), st.text(max_size=20), max_size=5))
