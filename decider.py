@@ -42,6 +42,7 @@ from decision import (
     Reason,
     RecentDecisions,
 )
+from followup.evidence import in_words
 from followup.model import Eagerness, FollowupModel, ModelFileError, load_model
 from followup.probation import passed_over, pending, without
 from followup.scene import talking_with
@@ -151,12 +152,12 @@ class TrainedFollowup:
             score = score * PASSED_OVER_SHARE ** len(passed_over(answers, message, conversation))
         standing = conversation.engagement_at(message).standing(message.author_id)
         calls_other = calls_stranger(message.content, message.wording, conversation.engagement.bot_name)
-        if standing.is_addressed_by_others or estimate.names_others or calls_other:
+        if standing.is_addressed_by_others or estimate.features["names_others"] or calls_other:
             score *= ADDRESSED_SHARE
         respond = score >= self._threshold
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
-        told = estimate.in_words()
-        evidence, contrary = told if respond else told[::-1]
+        raised, lowered = in_words(estimate.moved, estimate.features)
+        evidence, contrary = (raised, lowered) if respond else (lowered, raised)
         is_with_somebody = WITH_SOMEBODY in evidence or WITH_SOMEBODY in contrary
         partner = talking_with(message, conversation, bot_user_id) if is_with_somebody else None
         return Decision(respond, reason, 2, score, evidence, partner=partner, contrary=contrary)
@@ -270,23 +271,23 @@ class ResponseDecider:
         self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place | None
     ) -> Decision:
         """The decision where neither an explicit trigger nor a rule decides."""
-        held = place.held if place else NOTHING_SET
-        tier = self._tier(held.settings.eagerness)
+        settings = place.held.settings if place else NOTHING_SET.settings
+        tier = self._tier(settings.eagerness) if settings.eagerness else self._followup
         guess = tier(message, conversation, bot_user_id)
         if guess.score >= tier.open_from and self._goes_on(message, conversation, bot_user_id):
             guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
-        judge = None if held.settings.judge is False else self._judge
-        if self._declines and judge is None and held.settings.decline is not False:
+        judge = None if settings.judge is False else self._judge
+        if self._declines and judge is None and settings.decline is not False:
             return self._gated(guess, tier, message, conversation)
         if judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
             return guess
         low, high = tier.doubt
         return await self._ask(judge, message, conversation, place) if low <= guess.score < high else guess
 
-    def _tier(self, eagerness: str | None) -> FollowupTier:
+    def _tier(self, eagerness: str) -> FollowupTier:
         """The second tier at a place's eagerness. Only the trained model has several."""
         trained = self._followup
-        if not isinstance(trained, TrainedFollowup) or eagerness in (None, trained.eagerness):
+        if not isinstance(trained, TrainedFollowup) or eagerness == trained.eagerness:
             return trained
         if eagerness not in self._tiers:
             self._tiers[eagerness] = TrainedFollowup(trained.model, Eagerness(eagerness))

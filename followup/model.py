@@ -23,7 +23,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from conversation import ChannelConversation
-from followup.evidence import ASPECT_OF, Aspect, in_words
+from followup.evidence import ASPECT_OF, Aspect
 from followup.features import Features, before_it, feature_names, features
 from followup.text_features import SIZE, groups
 from state.message import MessageRecord
@@ -134,15 +134,6 @@ class Estimate:
     said: float
     moved: Sequence[float]
     features: Features
-
-    @property
-    def names_others(self) -> bool:
-        """Whether the message names a person other than the bot, with or without a mention."""
-        return self.features["names_others"] > 0
-
-    def in_words(self) -> tuple[str, str]:
-        """What raised the estimate most, and what lowered it most."""
-        return in_words(self.moved, self.features)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ def test_every_feature_has_an_aspect_and_every_aspect_has_words() -> None:
 def test_the_evidence_begins_with_what_moved_the_estimate_most(text: str, clause: str) -> None:
     model = a_model(a_stump("asks", 0.5, -2, 2), a_stump("words", 99, 0.5, 1))
     estimate = estimated(said(ANNA, text, after(15)), model)
-    raised, lowered = estimate.in_words()
+    raised, lowered = in_words(estimate.moved, estimate.features)
     assert (raised if "?" in text else lowered).startswith(clause)
 
 
@@ -220,7 +220,8 @@ def test_what_moved_the_other_question_counts_as_much_as_that_counts_in_the_deci
     message = said(ANNA, "is it far?", after(15))
     for by_said, by_wants, clause in ((1, 1, "you asked a question"), (1, 3, "I had just answered you")):
         model = build(a_file(asks, due, answer=Calibration(said=by_said, wants=by_wants, bias=0)))
-        assert estimated(message, model).in_words()[0].startswith(clause)
+        estimate = estimated(message, model)
+        assert in_words(estimate.moved, estimate.features)[0].startswith(clause)
 
 
 def test_three_things_are_told_at_most_and_nothing_that_hardly_moved_it() -> None:
