@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 from understanding.wording import words_of
 
@@ -142,7 +143,7 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     if len(words) > MAX_WORDS:
         return None
     whole = folded(" ".join(words))
-    own = {folded(word) for word in words_of(composed(bot_name))}
+    own = _own_words(bot_name)
     if not set(whole.split()) - KNOWN <= own:
         return None  # nearly every message ends here
     requests = ASKED_TO.match(whole)
@@ -156,12 +157,19 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     return _stop_in(rest)
 
 
+@lru_cache(maxsize=256)
+def _own_words(bot_name: str) -> frozenset[str]:
+    """The words of one of the bot's names: the same for every message."""
+    return frozenset(map(folded, words_of(composed(bot_name))))
+
+
 def stops_person(text: str, names: Iterable[str]) -> bool:
     """Whether a text tells one of these people to stop, named at its start or end: "stop it ben", "ben shut up"."""
     words = text.split()
     if not 2 <= len(words) <= MAX_WORDS:
         return False
-    ends = {words[end].strip(MARKS).casefold(): words[:-1] if end else words[1:] for end in (0, -1)}
+    first, last = words[0].strip(MARKS).casefold(), words[-1].strip(MARKS).casefold()
+    ends = {first: words[1:], last: words[:-1]}
     named = ({name.casefold() for name in names} & ends.keys()) - AROUND  # not "stop please" to somebody named Please
     return any(read_stop(" ".join(ends[name])) for name in named)
 
