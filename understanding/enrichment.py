@@ -115,7 +115,8 @@ def enrich(message: str, recent_messages: Sequence[Mapping[str, Any]]) -> Enrich
     """
     if not recent_messages or not is_incomplete(message):
         return Enrichment(message, incomplete=False)
-    return Enrichment(_complete(message, recent_messages, MAX_STEPS) or message, incomplete=True)
+    query = _words(message[: 4 * MAX_LENGTH])
+    return Enrichment(_complete(query, recent_messages, MAX_STEPS) or message, incomplete=True)
 
 
 def is_incomplete(message: str) -> bool:
@@ -148,12 +149,11 @@ def _words(text: str) -> str:
     return " ".join(NOT_WORDS.sub(" ", text).split()).replace("’", "'")
 
 
-def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
-    """The completed query, or "" if that is not certain.
+def _complete(query: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
+    """The completed query, or "" if that is not certain. query: as _words() returns it.
 
     A previous query that is a follow-up itself ("and in Osaka?") is completed first.
     """
-    query = _words(message[: 4 * MAX_LENGTH])
     at = next((i for i, said in reversed([*enumerate(recent_messages)]) if said.get("role") == "user"), -1)
     before = str(recent_messages[at].get("content") or "") if at >= 0 else ""
     if len(query) > MAX_LENGTH or not 0 < len(before) <= MAX_LENGTH:
