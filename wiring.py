@@ -407,7 +407,7 @@ class Parts(StateParts):
             self.snapshots.purge(channel_id)
         self.states.sweep()
         self.limits.sweep(now)
-        self.learning.outcomes.sweep(now.timestamp())
+        self.learning.sweep(now)
         self.privacy.sweep()
         self.stored_counts.sweep()
         self.watch.look()

@@ -19,7 +19,7 @@ from discord_io.incoming_messages import bot_of
 from discord_io.made_files import MadeFile
 from discord_io.message_records import SAID_BY_PEOPLE
 from discord_io.view import is_offer, offer_view, view_of
-from followup.learning import Outcomes
+from followup.learning import Learning
 
 log = structlog.get_logger()
 
@@ -102,7 +102,7 @@ def request_timeouts() -> aiohttp.TraceConfig:
 
 
 class DiscordWire:
-    """Posts one answer to one channel. outcomes: told which question each message of the answer is for.
+    """Posts one answer to one channel. learning: told which question each message of the answer is for.
 
     own_posts: told of each nonce before it is sent.
     """
@@ -112,7 +112,7 @@ class DiscordWire:
         client: discord.Client,
         guild_id: int,
         channel_id: int,
-        outcomes: Outcomes | None = None,
+        learning: Learning | None = None,
         own_posts: OwnPosts | None = None,
     ) -> None:
         self._client = client
@@ -120,7 +120,7 @@ class DiscordWire:
         self._sent: dict[int, discord.Message] = {}
         self._channel_id = channel_id
         self._channel = find_channel(client, guild_id, channel_id)
-        self._outcomes = outcomes
+        self._learning = learning
         self._own_posts = own_posts
         self._question: int | None = None
 
@@ -219,8 +219,8 @@ class DiscordWire:
         """Records a message of the answer."""
         self._sent[message.id] = message
         self._question = reply_to or self._question  # only the first part of an answer is a reply
-        if self._outcomes is not None and self._question:
-            self._outcomes.posted(message.id, self._question, message.created_at.timestamp())
+        if self._learning is not None and self._question:
+            self._learning.posted(message.id, self._question, message.created_at)
         return posted(message)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
@@ -294,8 +294,8 @@ class DiscordWire:
             await message.edit(allowed_mentions=PINGS, **changes, **uploads())
 
     async def delete(self, message_id: int) -> None:
-        if self._outcomes is not None:
-            self._outcomes.retracted(message_id)
+        if self._learning is not None:
+            self._learning.retracted(message_id)
         async with _problems():
             with suppress(discord.NotFound):
                 await self._message(message_id).delete()
@@ -323,9 +323,9 @@ class DiscordWire:
 class Wires:
     """Opens wires to channels, and knows who the bot is."""
 
-    def __init__(self, client: discord.Client, outcomes: Outcomes, own_posts: OwnPosts) -> None:
+    def __init__(self, client: discord.Client, learning: Learning, own_posts: OwnPosts) -> None:
         self._client = client
-        self._outcomes = outcomes
+        self._learning = learning
         self._own_posts = own_posts
 
     def bot(self) -> tuple[str, int]:
@@ -333,7 +333,7 @@ class Wires:
         return bot_of(self._client)
 
     def open(self, guild_id: int, channel_id: int) -> DiscordWire:
-        return DiscordWire(self._client, guild_id, channel_id, self._outcomes, self._own_posts)
+        return DiscordWire(self._client, guild_id, channel_id, self._learning, self._own_posts)
 
 
 @asynccontextmanager

@@ -165,68 +165,6 @@ class Removals:
         return taken
 
 
-class Outcomes:
-    """Derives the outcome of an earlier decision from an event, as a Mark, whether or not its row is still kept."""
-
-    def __init__(self) -> None:
-        self._silences = _Recent(MISSED_SECONDS)  # by channel and author
-        # By channel; several, so that a declined one does not hide the answer before it.
-        self._answered = _Recent(TOLD_OFF_SECONDS, of_each=ANSWERED_KEPT)
-        self._questions = _Recent(ANSWER_SECONDS)  # by the answer's id
-
-    def __len__(self) -> int:
-        return len(self._silences) + len(self._answered) + len(self._questions)
-
-    # What the bot does
-
-    def silent(self, channel_id: int, author_id: int, message_id: int, at: float) -> None:
-        """Notes that the bot chose not to answer a message in a conversation."""
-        self._silences.put((channel_id, author_id), message_id, at)
-
-    def answering(self, channel_id: int, message_id: int, at: float) -> None:
-        """Notes that the bot answers a message."""
-        self._answered.put(channel_id, message_id, at)
-
-    def unanswered(self, channel_id: int, message_id: int) -> None:
-        """Notes that the bot does not answer a message after all."""
-        self._answered.drop(channel_id, message_id)
-
-    def posted(self, answer_id: int, question_id: int, at: float) -> None:
-        """Notes that the bot posted a message."""
-        self._questions.put(answer_id, question_id, at)
-
-    def retracted(self, answer_id: int) -> None:
-        """Notes that the bot is about to delete its own message, so that this does not count as somebody's deletion."""
-        self._questions.drop(answer_id)
-
-    # What people do
-
-    def addressed(self, channel_id: int, author_id: int, at: float) -> Mark | None:
-        """Somebody mentioned the bot or replied to it."""
-        return self._silences.mark((channel_id, author_id), Outcome.MISSED, at)
-
-    def told_off(self, channel_id: int, at: float) -> Mark | None:
-        """Somebody told the bot to keep out."""
-        return self._answered.mark(channel_id, Outcome.TOLD_OFF, at)
-
-    def deleted(self, message_id: int, at: float) -> Mark | None:
-        """A message was deleted, the bot's or anybody's."""
-        return self._questions.mark(message_id, Outcome.DELETED, at)
-
-    def taken_up(self, message_id: int, at: float) -> Mark | None:
-        """Somebody replied to any message, or reacted to it with anything but a thumbs down."""
-        return self._questions.mark(message_id, Outcome.TAKEN_UP, at)
-
-    def disliked(self, message_id: int, at: float) -> Mark | None:
-        """Somebody reacted to any message with a thumbs down."""
-        return self._questions.mark(message_id, Outcome.DISLIKED, at)
-
-    def sweep(self, now: float) -> None:
-        """Drops expired notes."""
-        for recent in (self._silences, self._answered, self._questions):
-            recent.sweep(now)
-
-
 class _Recent:
     """The newest messages for each key, for so many seconds. Where there are too many keys, the oldest is dropped.
 
@@ -264,12 +202,22 @@ class _Recent:
 
 
 class Learning:
-    """Feeds the decision log. log: accepts a change. keeps_content: whether the text of messages is logged."""
+    """Feeds the decision log with decisions, and with Marks, where events show the outcomes of earlier ones, whether or
+    not their rows are still kept. log: accepts a change. keeps_content: whether the text of messages is logged.
+    """
 
     def __init__(self, log: Callable[[Change], None], *, keeps_content: bool) -> None:
-        self.outcomes = Outcomes()
         self._log = log
         self._keeps_content = keeps_content
+        self._silences = _Recent(MISSED_SECONDS)  # by channel and author
+        # By channel; several, so that a declined one does not hide the answer before it.
+        self._answered = _Recent(TOLD_OFF_SECONDS, of_each=ANSWERED_KEPT)
+        self._questions = _Recent(ANSWER_SECONDS)  # by the answer's id
+
+    def __len__(self) -> int:
+        return len(self._silences) + len(self._answered) + len(self._questions)
+
+    # What the bot does
 
     def decided(
         self,
@@ -285,13 +233,13 @@ class Learning:
         """Logs a decision. is_explicit: on a mention or reply; is_judgement: a silence means: not meant for the bot."""
         channel_id, at = conversation.channel_id, message.timestamp.timestamp()
         if message.reply_to_id and decision.reason not in (Reason.TOLD_OFF, Reason.STOP):
-            self._mark(self.outcomes.taken_up(message.reply_to_id, at))
+            self._mark(self._questions.mark(message.reply_to_id, Outcome.TAKEN_UP, at))
         if is_explicit:
-            self._mark(self.outcomes.addressed(channel_id, message.author_id, at))
+            self._mark(self._silences.mark((channel_id, message.author_id), Outcome.MISSED, at))
         if decision.respond:
-            self.outcomes.answering(channel_id, message.message_id, at)
+            self._answered.put(channel_id, message.message_id, at)
         elif is_judgement:
-            self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
+            self._silences.put((channel_id, message.author_id), message.message_id, at)
         current = conversation.find(message.message_id) or message  # it may have been edited while the judge ran
         entry = Entry(
             message_id=message.message_id,
@@ -313,10 +261,9 @@ class Learning:
 
     def silent(self, message: MessageRecord, channel_id: int, reason: str, *, is_judgement: bool) -> None:
         """Logs that a message is not answered after all. is_judgement: since it was not meant for the bot."""
-        self.outcomes.unanswered(channel_id, message.message_id)
+        self._answered.drop(channel_id, message.message_id)
         if is_judgement:
-            at = message.timestamp.timestamp()
-            self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
+            self._silences.put((channel_id, message.author_id), message.message_id, message.timestamp.timestamp())
         self._log(Silence(message.message_id, reason))
 
     def assigned(self, message_ids: Collection[int], agent: str, reason: str) -> None:
@@ -324,16 +271,29 @@ class Learning:
         for message_id in message_ids:
             self._log(Assignment(message_id, agent, reason))
 
-    def told_off(self, channel_id: int, at: datetime) -> None:
-        self._mark(self.outcomes.told_off(channel_id, at.timestamp()))
+    def posted(self, answer_id: int, question_id: int, at: datetime) -> None:
+        """Notes that the bot posted a message."""
+        self._questions.put(answer_id, question_id, at.timestamp())
+
+    def retracted(self, answer_id: int) -> None:
+        """Notes that the bot is about to delete its own message, so that this does not count as somebody's deletion."""
+        self._questions.drop(answer_id)
+
+    # What people do
+
+    def told_off(self, channel_id: int, at: datetime, *, is_again: bool) -> Mark | None:
+        """Somebody told the bot to keep out. Returns the Mark of the channel's newest answer, which is logged if they
+        had not told it before."""
+        mark = self._answered.mark(channel_id, Outcome.TOLD_OFF, at.timestamp())
+        return mark if is_again else self._mark(mark)
 
     def reacted(self, message_id: int, at: datetime) -> None:
         """Somebody reacted to any message with anything but a thumbs down."""
-        self._mark(self.outcomes.taken_up(message_id, at.timestamp()))
+        self._mark(self._questions.mark(message_id, Outcome.TAKEN_UP, at.timestamp()))
 
     def disliked(self, message_id: int, at: datetime) -> Mark | None:
         """Somebody reacted to any message with a thumbs down. Returns the Mark, if it was an answer of the bot's."""
-        return self._mark(self.outcomes.disliked(message_id, at.timestamp()))
+        return self._mark(self._questions.mark(message_id, Outcome.DISLIKED, at.timestamp()))
 
     def revised(self, message_id: int, channel_id: int, author_id: int, content: str, guild_id: int = 0) -> None:
         self._log(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
@@ -341,8 +301,8 @@ class Learning:
     def deleted(self, message_ids: Collection[int], at: datetime) -> list[Mark]:
         """Messages were deleted. Returns the Marks of those that were answers of the bot's."""
         self._log(Removal(frozenset(message_ids)))
-        marks = (self._mark(self.outcomes.deleted(message_id, at.timestamp())) for message_id in message_ids)
-        return [mark for mark in marks if mark]
+        answers = (self._questions.mark(message_id, Outcome.DELETED, at.timestamp()) for message_id in message_ids)
+        return [mark for answer in answers if (mark := self._mark(answer))]
 
     def forgotten(self, channel_id: int | None, author_id: int | None, through: int) -> None:
         """Removes entries up to this message id: in a channel (None: in all), of a person (None: of everybody)."""
@@ -355,6 +315,11 @@ class Learning:
     def expire(self, before: datetime) -> None:
         """Removes entries of messages posted before this."""
         self._log(Removal(before=before.timestamp()))
+
+    def sweep(self, now: datetime) -> None:
+        """Drops expired notes."""
+        for recent in (self._silences, self._answered, self._questions):
+            recent.sweep(now.timestamp())
 
     def _mark(self, mark: Mark | None) -> Mark | None:
         if mark:

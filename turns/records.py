@@ -86,10 +86,8 @@ class Records:
         self._conversations.record_in(conversation, record)
         if not conversation.engagement.standing(record.author_id).told_off:
             return
-        if not was_told_off:
-            self._learning.told_off(conversation.channel_id, record.timestamp)
+        answered = self._learning.told_off(conversation.channel_id, record.timestamp, is_again=was_told_off)
         if conversation.engagement_at(record).is_telling_off(record):
-            answered = self._learning.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp())
             self.unfollow(answered, Unwelcome.TOLD_OFF)
 
     def overheard(self, question: Question) -> None:

@@ -229,7 +229,7 @@ async def test_what_somebody_deletes_is_said_of_its_question_and_not_what_the_bo
 ) -> None:
     asked = scene.mention("Ada", "hello")
     await scene.answer_to(asked)
-    wire = DiscordWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
+    wire = DiscordWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning)
     await wire.send("the first part", nonce="1-0", reply_to=asked.id)
     part = await wire.send("the second part", nonce="1-1", reply_to=None)
     heard = scene.heard("raw_message_delete", scene.said()[-1])

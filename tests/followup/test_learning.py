@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conversation import ChannelConversation, MessageRecord
-from decider import EXPLICIT
+from decider import EXPLICIT, NOTHING, Decision, Reason
 from followup import learning as module
 from followup.decision_file import FILE_NAME, DecisionFile
 from followup.decision_log import DecisionLog
@@ -18,10 +18,10 @@ from followup.learning import (
     EVERYTHING,
     MISSED_SECONDS,
     TOLD_OFF_SECONDS,
+    Change,
     Learning,
     Mark,
     Outcome,
-    Outcomes,
     Removal,
     Removals,
 )
@@ -35,6 +35,7 @@ ELSEWHERE = CHANNEL + 1
 SEAL = read_keys(KEY)
 AT = 1_000.0
 SILENT, QUESTION, ANSWER = 1, 2, 3
+ANSWERED = Decision(True, Reason.FOLLOWUP)
 
 
 @pytest.fixture
@@ -119,76 +120,108 @@ def test_beyond_the_bound_all_goes(of: Callable[[int], Removal]) -> None:
 # What became of a decision
 
 
+class Desk:
+    """Decides on messages of people at some seconds, and collects what is logged of earlier ones."""
+
+    def __init__(self) -> None:
+        self.logged: list[Change] = []
+        self.learning = Learning(self.logged.append, keeps_content=False)
+
+    def decided(
+        self, author: int, message_id: int, at: float, channel_id: int = CHANNEL, *, decision: Decision = NOTHING
+    ) -> list[Change]:
+        """The Marks that are logged with a decision; EXPLICIT is one on a mention."""
+        self.logged.clear()
+        message = said(author, at=moment(at), message_id=message_id)
+        conversation = ChannelConversation(channel_id, NOON, NOON, messages=[message])
+        is_explicit = decision is EXPLICIT
+        self.learning.decided(message, GUILD, conversation, decision, is_explicit=is_explicit, is_judgement=True)
+        return [change for change in self.logged if isinstance(change, Mark)]
+
+    def told_off(self, at: float, channel_id: int = CHANNEL) -> Mark | None:
+        return self.learning.told_off(channel_id, moment(at), is_again=True)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 @pytest.fixture
-def outcomes() -> Outcomes:
+def desk() -> Desk:
     """Silent on Anna's message, then it answers a question."""
-    outcomes = Outcomes()
-    outcomes.silent(CHANNEL, ANNA, SILENT, AT)
-    outcomes.answering(CHANNEL, QUESTION, AT)
-    outcomes.posted(ANSWER, QUESTION, AT)
-    return outcomes
+    desk = Desk()
+    desk.decided(ANNA, SILENT, AT)
+    desk.decided(BEN, QUESTION, AT, decision=ANSWERED)
+    desk.learning.posted(ANSWER, QUESTION, moment(AT))
+    return desk
 
 
 @pytest.mark.parametrize(
     ("seconds", "missed"), [(-1, False), (0, True), (MISSED_SECONDS, True), (MISSED_SECONDS + 0.1, False)]
 )
 def test_a_mention_within_a_minute_of_a_silence_shows_that_it_missed_something(
-    outcomes: Outcomes, seconds: float, missed: bool
+    desk: Desk, seconds: float, missed: bool
 ) -> None:
-    mark = outcomes.addressed(CHANNEL, ANNA, AT + seconds)
-    assert mark == (Mark(SILENT, Outcome.MISSED, AT + seconds) if missed else None)
-    assert outcomes.addressed(CHANNEL, BEN, AT) is outcomes.addressed(ELSEWHERE, ANNA, AT) is None
-    outcomes.silent(CHANNEL, ANNA, 9, AT + 2)
-    outcomes.silent(CHANNEL, ANNA, 8, AT + 1)  # the judge took longer over the older one
-    assert outcomes.addressed(CHANNEL, ANNA, AT + 3) == Mark(9, Outcome.MISSED, AT + 3)
+    marks = desk.decided(ANNA, 5, AT + seconds, decision=EXPLICIT)
+    assert marks == ([Mark(SILENT, Outcome.MISSED, AT + seconds)] if missed else [])
+    assert desk.decided(BEN, 6, AT, decision=EXPLICIT) == []
+    assert desk.decided(ANNA, 7, AT, ELSEWHERE, decision=EXPLICIT) == []
+    desk.decided(ANNA, 9, AT + 2)
+    desk.decided(ANNA, 8, AT + 1)  # the judge took longer over the older one
+    assert desk.decided(ANNA, 10, AT + 3, decision=EXPLICIT) == [Mark(9, Outcome.MISSED, AT + 3)]
 
 
 @pytest.mark.parametrize(
     ("seconds", "told_off"), [(0, True), (TOLD_OFF_SECONDS, True), (TOLD_OFF_SECONDS + 0.1, False)]
 )
-def test_who_tells_it_off_means_the_channels_newest_answer(outcomes: Outcomes, seconds: float, told_off: bool) -> None:
-    mark = outcomes.told_off(CHANNEL, AT + seconds)
-    assert mark == (Mark(QUESTION, Outcome.TOLD_OFF, AT + seconds) if told_off else None)
-    assert outcomes.told_off(ELSEWHERE, AT + seconds) is None
+def test_who_tells_it_off_means_the_channels_newest_answer(desk: Desk, seconds: float, told_off: bool) -> None:
+    mark = Mark(QUESTION, Outcome.TOLD_OFF, AT + seconds) if told_off else None
+    desk.logged.clear()
+    assert desk.told_off(AT + seconds) == mark
+    assert desk.told_off(AT + seconds, ELSEWHERE) is None
+    assert desk.logged == []
+    assert desk.learning.told_off(CHANNEL, moment(AT + seconds), is_again=False) == mark
+    assert desk.logged == ([mark] if mark else [])
 
 
-def test_deleting_or_disliking_an_answer_is_said_of_its_question(outcomes: Outcomes) -> None:
-    assert outcomes.deleted(ANSWER, AT + 1) == Mark(QUESTION, Outcome.DELETED, AT + 1)
-    assert outcomes.disliked(ANSWER, AT + 1) == Mark(QUESTION, Outcome.DISLIKED, AT + 1)
-    assert outcomes.deleted(QUESTION, AT + 1) is None
-    assert outcomes.disliked(QUESTION, AT + 1) is None
+def test_deleting_or_disliking_an_answer_is_said_of_its_question(desk: Desk) -> None:
+    at = moment(AT + 1)
+    assert desk.learning.deleted([ANSWER, QUESTION], at) == [Mark(QUESTION, Outcome.DELETED, AT + 1)]
+    assert desk.learning.disliked(ANSWER, at) == Mark(QUESTION, Outcome.DISLIKED, AT + 1)
+    assert desk.logged[-2:] == [Mark(QUESTION, what, AT + 1) for what in (Outcome.DELETED, Outcome.DISLIKED)]
+    assert desk.learning.disliked(QUESTION, at) is None
     for _ in range(2):  # one that the bot takes back itself is not held against it
-        outcomes.retracted(ANSWER)
-        assert outcomes.deleted(ANSWER, AT + 1) is None
+        desk.learning.retracted(ANSWER)
+        assert desk.learning.deleted([ANSWER], at) == []
 
 
-def test_what_can_no_longer_matter_is_dropped(outcomes: Outcomes) -> None:
+def test_what_can_no_longer_matter_is_dropped(desk: Desk) -> None:
     counts = []
     for seconds in (MISSED_SECONDS, TOLD_OFF_SECONDS, ANSWER_SECONDS, ANSWER_SECONDS + 1):
-        outcomes.sweep(AT + seconds)
-        counts.append(len(outcomes))
+        desk.learning.sweep(moment(AT + seconds))
+        counts.append(len(desk.learning))
     assert counts == [3, 2, 1, 0]
 
 
 def test_nothing_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_KEPT", 10)
-    outcomes = Outcomes()
+    desk = Desk()
     for number in range(100):
-        outcomes.silent(number, ANNA, number, AT)
-        outcomes.answering(number, number, AT)
-        outcomes.posted(number, number, AT)
-    assert len(outcomes) == 30
-    assert outcomes.told_off(89, AT) is None
-    assert outcomes.told_off(90, AT)
+        desk.decided(ANNA, number, AT, number)
+        desk.decided(ANNA, number, AT, number, decision=ANSWERED)
+        desk.learning.posted(number, number, moment(AT))
+    assert len(desk.learning) == 30
+    assert desk.told_off(AT, 89) is None
+    assert desk.told_off(AT, 90)
 
 
 def test_what_is_not_answered_after_all_hides_nothing_that_was_answered_before() -> None:
-    outcomes = Outcomes()
+    desk = Desk()
     for message_id in (1, 2, 3):
-        outcomes.answering(CHANNEL, message_id, float(message_id))
-    outcomes.unanswered(CHANNEL, 2)
-    outcomes.unanswered(CHANNEL, 3)
-    assert outcomes.told_off(CHANNEL, 10.0) == Mark(1, Outcome.TOLD_OFF, 10.0)
-    outcomes.unanswered(CHANNEL, 1)
-    assert outcomes.told_off(CHANNEL, 10.0) is None
-    assert len(outcomes) == 0
+        desk.decided(ANNA, message_id, float(message_id), decision=ANSWERED)
+    for message_id in (2, 3):
+        desk.learning.silent(said(ANNA, message_id=message_id), CHANNEL, "declined", is_judgement=False)
+    assert desk.told_off(10.0) == Mark(1, Outcome.TOLD_OFF, 10.0)
+    desk.learning.silent(said(ANNA, message_id=1), CHANNEL, "declined", is_judgement=False)
+    assert desk.told_off(10.0) is None
+    assert len(desk.learning) == 0
