@@ -1,22 +1,19 @@
 """Parses the commands of the trip planner from a message's words.
 
 A command that names the trip always counts. One that could be about anything ("add ...", "show the list") counts only
-while the conversation is about a trip, or if it names a place of the sample.
+while the conversation is about a trip, or if it names a place of the sample: TripPlanner.wants decides that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from miniapps.venues import is_chain, is_known, is_name
+from miniapps.venues import is_known
 
 ID = "trip_planner"
 MAX_COMMAND = 500  # characters; a longer text is conversation
-NAMES_TRIP, IN_CONTEXT, NAMES_PLACE, BARE_NAME = 0.95, 0.8, 0.7, 0.6
 
 
 class CommandKind(StrEnum):
@@ -192,28 +189,6 @@ def read_command(text: str) -> Command | None:
         if (lead := LEAD.match(form)) is None:
             return None
         form = form[lead.end() :]
-
-
-def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
-    """Score from 0 to 1 of how sure it is that a text is meant for the trip planner.
-
-    Highest is a command that names the trip. Next is any command while the channel's soft context is the planner's;
-    otherwise a command about a place of the sample. Lowest is a bare name: in the planner's context of any place of
-    the sample, otherwise only of one with several branches. A text over 500 characters scores 0.
-    """
-    if len(text) > MAX_COMMAND:
-        return 0.0
-    command = read_command(text)
-    is_ours = soft_context.get("source_miniapp_id", ID) == ID and soft_context.get("last_action") in tuple(LastAction)
-    if command is None:
-        name = plain(text)
-        return BARE_NAME if (is_name(name) if is_ours else is_chain(name)) else 0.0
-    if command.is_clear:
-        return NAMES_TRIP
-    if is_ours:
-        return IN_CONTEXT
-    names_place = command.kind in (CommandKind.ADD, CommandKind.REMOVE) and is_known(command.name)
-    return NAMES_PLACE if names_place else 0.0
 
 
 def _command(kind: CommandKind, is_clear: bool, match: re.Match[str]) -> Command | None:

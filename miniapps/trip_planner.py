@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pydantic import JsonValue, TypeAdapter
 
 from miniapps.base import ChatGuid, FollowUp, MiniApp, MiniAppContext, MiniAppResponse
-from miniapps.trip_commands import ID, Command, CommandKind, LastAction, certainty, plain, read_command
+from miniapps.trip_commands import ID, MAX_COMMAND, Command, CommandKind, LastAction, plain, read_command
 from miniapps.trips import (
     MAX_NOTE,
     MAX_NOTES,
@@ -29,13 +29,14 @@ from miniapps.trips import (
     follow_up,
     venues,
 )
-from miniapps.venues import SampleVenues, Venue, VenueLookup, VenueProblem, clean, matching
+from miniapps.venues import SampleVenues, Venue, VenueLookup, VenueProblem, clean, is_chain, is_known, is_name, matching
 from state.prompts import AwaitingType
 from understanding.selection import choose
 
 MAX_TRIPS = 1_000
 STORED = TypeAdapter(Trip)
 MAX_CHOICES = 10
+NAMES_TRIP, IN_CONTEXT, NAMES_PLACE, BARE_NAME = 0.95, 0.8, 0.7, 0.6
 
 ASK_NAME = "What's your trip name?"
 EMPTY = "There is nothing on the list yet. Say “add Shake Shack”, for example."
@@ -56,7 +57,26 @@ class TripPlanner(MiniApp):
         return len(self._trips)
 
     def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:
-        return certainty(text, soft_context)
+        """Score of how sure it is that a text is meant for the planner.
+
+        Highest is a command that names the trip. Next is any command while the channel's soft context is the planner's;
+        otherwise a command about a place of the sample. Lowest is a bare name: in the planner's context of any place of
+        the sample, otherwise only of one with several branches. A text over 500 characters scores 0.
+        """
+        if len(text) > MAX_COMMAND:
+            return 0.0
+        command = read_command(text)
+        owner, last_action = soft_context.get("source_miniapp_id", ID), soft_context.get("last_action")
+        is_ours = owner == ID and last_action in tuple(LastAction)
+        if command is None:
+            name = plain(text)
+            return BARE_NAME if (is_name(name) if is_ours else is_chain(name)) else 0.0
+        if command.is_clear:
+            return NAMES_TRIP
+        if is_ours:
+            return IN_CONTEXT
+        names_place = command.kind in (CommandKind.ADD, CommandKind.REMOVE) and is_known(command.name)
+        return NAMES_PLACE if names_place else 0.0
 
     def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:
         """Whether the venue is on the list, with room for another note."""

@@ -6,7 +6,6 @@ from itertools import product
 
 from commands.tour import tour_card
 from discord_io.split import length
-from miniapps.trip_commands import certainty
 from miniapps.trip_planner import TripPlanner
 from offers.proactive_offers import OffersStatus
 from playground.server import Playground
@@ -58,4 +57,4 @@ def test_its_examples_are_what_the_trip_planner_takes() -> None:
     ]
     of_trips = examples[examples.index("start a trip called Tokyo 2024") :]
     assert len(of_trips) == 4
-    assert all(certainty(example, {}) >= TripPlanner.threshold for example in of_trips)
+    assert all(TripPlanner().wants(example, {}) >= TripPlanner.threshold for example in of_trips)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from miniapps.trip_commands import MAX_COMMAND, Command, CommandKind, certainty, plain, read_command
+from miniapps.trip_commands import MAX_COMMAND, Command, CommandKind, plain, read_command
 from miniapps.trip_planner import TripPlanner
 from tests.support.phrases import labelled
 
@@ -26,7 +26,7 @@ WANTED: Mapping[str, tuple[bool | None, bool | None]] = {
 def test_commands_are_wanted_and_free_conversation_is_left_alone() -> None:
     for text, label in labelled(Path(__file__).with_name("trip_commands.txt")):
         for soft_context, wanted in zip(({}, IN_TRIP), WANTED[label], strict=True):
-            assert wanted is None or (certainty(text, soft_context) >= THRESHOLD) is wanted, (label, text)
+            assert wanted is None or (TripPlanner().wants(text, soft_context) >= THRESHOLD) is wanted, (label, text)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_commands_are_wanted_and_free_conversation_is_left_alone() -> None:
     [{"last_action": "drew_card"}, {**IN_TRIP, "source_miniapp_id": "recipes"}, {"last_action": ["added_venue"]}],
 )
 def test_the_soft_context_of_another_mini_app_lifts_nothing(soft_context: dict[str, object]) -> None:
-    assert certainty("what's on the list?", soft_context) < THRESHOLD
+    assert TripPlanner().wants("what's on the list?", soft_context) < THRESHOLD
 
 
 def test_clear_commands_are_surer_than_vague_ones_and_these_than_a_bare_name() -> None:
     texts = ("add shake shack to the trip", "add shake shack", "shake shack")
-    clear, vague, bare = (certainty(text, IN_TRIP) for text in texts)
+    clear, vague, bare = (TripPlanner().wants(text, IN_TRIP) for text in texts)
     assert 1 >= clear > vague > bare >= THRESHOLD
 
 
@@ -82,12 +82,12 @@ def test_a_command_is_read_with_the_users_words(text: str, command: Command) -> 
 @pytest.mark.parametrize("text", ["add " * 1_000, "add " + "a" * 4_000, "hey " * 900 + "add x", "\u202e" * 4_000, " "])
 def test_long_and_hostile_texts_are_no_commands(text: str) -> None:
     assert read_command(text) is None
-    assert certainty(text, IN_TRIP) == 0
+    assert TripPlanner().wants(text, IN_TRIP) == 0
 
 
 @pytest.mark.parametrize("text", ["shake shack" + "!" * 490, "shake shack" + " " * 490 + "and an egg"])
 def test_a_long_text_is_conversation_whatever_it_begins_with(text: str) -> None:
-    assert certainty(text, IN_TRIP) == 0
+    assert TripPlanner().wants(text, IN_TRIP) == 0
 
 
 @pytest.mark.parametrize("text", ["shake shack" + " ," * 200_000 + "x", "please " * 60_000, "<@" * 200_000])
