@@ -227,8 +227,10 @@ def _resembles(word: str, other: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    spelled_out = unicodedata.normalize("NFKD", text.casefold())[: 2 * MAX_QUERY]  # one character may become eighteen
-    plain = "".join(c for c in spelled_out if not unicodedata.combining(c))
+    plain = text.casefold()
+    if not plain.isascii():
+        spelled_out = unicodedata.normalize("NFKD", plain)[: 2 * MAX_QUERY]  # one character may become eighteen
+        plain = "".join(c for c in spelled_out if not unicodedata.combining(c))
     words = LETTERS.findall(re.sub(r"['’](?=s\b)", "", plain.replace("œ", "oe")))
     return [word for word in words if word not in SMALL_WORDS] or words
 
