@@ -216,7 +216,10 @@ class ResponseDecider:
         declines: bool = False,
     ) -> None:
         self._followup = followup or TrainedFollowup(load_model())
-        self._tiers: dict[str, FollowupTier] = {}
+        self._tiers: dict[str | None, FollowupTier] = {}  # by the eagerness that places set: only the model has several
+        if isinstance(self._followup, TrainedFollowup):
+            self._tiers |= {point: TrainedFollowup(self._followup.model, point) for point in Eagerness}
+            self._tiers[self._followup.eagerness] = self._followup
         self._judge = judge
         self._judge_deadline = judge_deadline_seconds
         self._window = window_seconds
@@ -252,46 +255,30 @@ class ResponseDecider:
             # Discord sent the reply without the message it answers: only the conversation knows its author.
             answered = conversation.find(message.reply_to_id)
             is_explicit = answered is not None and answered.is_bot
+        engagement = conversation.engagement_at(message)
         if is_explicit:
-            if conversation.engagement_at(message).is_telling_off(message):
+            if engagement.is_telling_off(message):
                 return TOLD_OFF
             decision = _explicit(message, bot_user_id)
-            is_thanks = decision is DIRECT and self._acknowledges(message, conversation)
+            is_thanks = decision is DIRECT and self._acknowledges(message, conversation, engagement)
             return ACKNOWLEDGED if is_thanks else decision
-        if rule := self._rule(message, conversation, bot_user_id):
+        if rule := self._rule(message, conversation, engagement, bot_user_id):
             return rule
         held = place.held if place else NOTHING_SET
         if refused := held.refuses_unasked:
             return replace(MENTIONS_ONLY, evidence=refused.in_words)
         if place and place.is_with_one and _is_alone(message, conversation, bot_user_id, place):
             return ALONE_TOGETHER
-        return await self._guessed(message, conversation, bot_user_id, place)
-
-    async def _guessed(
-        self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place | None
-    ) -> Decision:
-        """The decision where neither an explicit trigger nor a rule decides."""
-        settings = place.held.settings if place else NOTHING_SET.settings
-        tier = self._tier(settings.eagerness) if settings.eagerness else self._followup
+        tier = self._tiers.get(held.settings.eagerness, self._followup)
         guess = tier(message, conversation, bot_user_id)
-        if guess.score >= tier.open_from and self._goes_on(message, conversation, bot_user_id):
+        if guess.score >= tier.open_from and self._goes_on(message, conversation, engagement, bot_user_id):
             guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
-        judge = None if settings.judge is False else self._judge
-        if self._declines and judge is None and settings.decline is not False:
+        judge = None if held.settings.judge is False else self._judge
+        if self._declines and judge is None and held.settings.decline is not False:
             return self._gated(guess, tier, message, conversation)
-        if judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
-            return guess
         low, high = tier.doubt
-        return await self._ask(judge, message, conversation, place) if low <= guess.score < high else guess
-
-    def _tier(self, eagerness: str) -> FollowupTier:
-        """The second tier at a place's eagerness. Only the trained model has several."""
-        trained = self._followup
-        if not isinstance(trained, TrainedFollowup) or eagerness == trained.eagerness:
-            return trained
-        if eagerness not in self._tiers:
-            self._tiers[eagerness] = TrainedFollowup(trained.model, Eagerness(eagerness))
-        return self._tiers[eagerness]
+        is_in_doubt = guess.reason is not Reason.RECENT_FOLLOWUP and low <= guess.score < high
+        return await self._ask(judge, message, conversation, place) if judge and is_in_doubt else guess
 
     def _gated(
         self, guess: Decision, tier: FollowupTier, message: MessageRecord, conversation: ChannelConversation
@@ -306,9 +293,10 @@ class ResponseDecider:
         reason = guess.reason if goes_on else Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
         return replace(guess.turned(is_asked, reason), may_decline=is_asked)
 
-    def _rule(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision | None:
+    def _rule(
+        self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement, bot_user_id: int
+    ) -> Decision | None:
         """The decision of the rules on a message without an explicit trigger; None: they leave it open."""
-        engagement = conversation.engagement_at(message)
         if not (message.text or message.images):
             return UNREADABLE  # without the message content intent
         if addresses_others(message, bot_user_id) or message.wording.is_command:
@@ -321,19 +309,19 @@ class ResponseDecider:
             return UNWELCOME[conversation.unwelcome]
         if message.images or message.wording.count > MAX_WORDS:
             return None
-        if message.wording.has_link and not message.wording.count and not engagement.is_answer_due(message):
+        is_due = engagement.is_answer_due(message)
+        if message.wording.has_link and not message.wording.count and not is_due:
             return LINK  # it is shared with the channel, and asks the bot nothing
-        asked = conversation.last_words_to(message.author_id) if engagement.is_answer_due(message) else None
+        asked = conversation.last_words_to(message.author_id) if is_due else None
         is_answer = asked is not None and asked.wording.ends_asking
         if is_told_of(message.wording.tokens, engagement.bot_name) and not (message.wording.asks or is_answer):
             return TOLD_OF  # "Parley is nice" is said to the others
         if not is_answer and read_stop(message.content, engagement.bot_name):
             return CALLED_OFF  # it ended what it could end, or is for somebody else
-        return ACKNOWLEDGED if self._acknowledges(message, conversation) else None
+        return ACKNOWLEDGED if self._acknowledges(message, conversation, engagement) else None
 
-    def _acknowledges(self, message: MessageRecord, conversation: ChannelConversation) -> bool:
+    def _acknowledges(self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement) -> bool:
         """Whether it is a bare thanks, ok or the like, and no answer to a question of the bot's."""
-        engagement = conversation.engagement_at(message)
         acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
         if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
             # If the bot asked the author something, an ok or an emoji answers it.
@@ -341,13 +329,14 @@ class ResponseDecider:
             return asked is None or not asked.wording.ends_asking
         return acknowledgement is not None
 
-    def _goes_on(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
+    def _goes_on(
+        self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement, bot_user_id: int
+    ) -> bool:
         """Document 003's two scenarios: the person just answered goes on, or somebody else asks right after.
 
         Neither holds where the words address the room or another person, where more than 4 people, the author
         included, spoke in the last 5 minutes, or where anybody said more than thanks and the like since the bot spoke.
         """
-        engagement = conversation.engagement_at(message)
         if not _spoke_within(self._window, message, engagement):
             return False
         if not looks_like_followup(message.content, message.wording):

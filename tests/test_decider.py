@@ -29,7 +29,7 @@ from place import Place
 from place_settings.fields import Level, PlaceSettings
 from place_settings.inheritance import Layer, in_force
 from tests.support.followups import FixedTier, after, by_rules, decide, talk, trained
-from tests.support.models import THRESHOLDS, a_model, a_stump
+from tests.support.models import THRESHOLDS, a_leaf, a_model, a_stump
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, EVE, replied, said
 
 pytestmark = pytest.mark.virtual_time
@@ -698,6 +698,15 @@ async def test_a_place_is_decided_as_eagerly_as_it_has_set(eagerness: str, respo
     for own in (Eagerness.QUIET, Eagerness.EAGER):
         decider = ResponseDecider(followup=TrainedFollowup(replace(a_model(), thresholds=thresholds), own))
         assert (await decided_in(set_so(eagerness=eagerness), decider)).respond is responds
+
+
+async def test_a_tier_decides_itself_where_a_place_has_set_its_own_eagerness() -> None:
+    class Silent(TrainedFollowup):
+        def __call__(self, *_: object) -> Decision:
+            return Decision(False, Reason.NO_TRIGGER)
+
+    decider = ResponseDecider(followup=Silent(a_model(a_leaf(9.0)), Eagerness.QUIET))
+    assert [(await decided_in(set_so(eagerness=one), decider)).respond for one in Eagerness] == [False, True, True]
 
 
 @pytest.mark.parametrize(
