@@ -15,12 +15,13 @@ from typing import NamedTuple
 from conversation import ChannelConversation
 from state.engagement import Engagement, Mark, Standing
 from state.message import MessageRecord
-from understanding.wording import rare_of
+from understanding.wording import TOO_COMMON
 
 WINDOW = 12
 REACH = 300
 BOT_MESSAGES = 3
 OWN_MESSAGES = 2
+RARE_LENGTH = 4  # shorter words are mostly grammar, whatever the language
 NONE: frozenset[int] = frozenset()
 NEVER = 999.0
 NEVER_SECONDS = 9_999.0
@@ -49,8 +50,9 @@ class Scene(NamedTuple):
     targets: whom each message of the window names. run: how many messages the author posted right before; rival: index
     in the window of the newest message of another person, -1: none. others: people the message names, without the bot.
     latest: the bot's last message. to_author: the bot's last messages to the author. people: (index among the words,
-    user id) of people it names without a mention, in the order of the words. words, rare, grams: the message's words,
-    rare words and runs of letters. shared_rare: the rare words in common with each message of the window.
+    user id) of people it names without a mention, in the order of the words. words, grams: the message's words
+    and runs of letters; rare: the words that are neither common nor short, and so carry meaning. shared_rare: the rare
+    words in common with each message of the window.
     """
 
     message: MessageRecord
@@ -95,7 +97,7 @@ class Scene(NamedTuple):
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
     author, wording = message.author_id, message.wording
     words = wording.words
-    rare = rare_of(words)
+    rare = frozenset([word for word in words - TOO_COMMON if len(word) >= RARE_LENGTH])
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     speakers = [past.author_id for past in window]

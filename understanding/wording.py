@@ -50,7 +50,6 @@ COMMAND = re.compile(r"\s*[!?$%&;]{1,2}[^\W\d_]")  # commands of other bots: "!h
 CAPITALS = ascii_uppercase.encode()
 MAX_WORDS = 60
 MAX_GRAMS = 400
-RARE_LENGTH = 4  # shorter words are mostly grammar, whatever the language
 
 _cues_of: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
 for _cue, _words in CUES.items():
@@ -130,11 +129,6 @@ class Wording(_Cut):
     def run_together(self) -> str:
         """Its tokens as one text, of which its runs of letters are."""
         return " ".join(self.tokens)[:MAX_GRAMS]
-
-
-def rare_of(words: frozenset[str]) -> frozenset[str]:
-    """The words that are neither common nor short, and so carry meaning."""
-    return frozenset([word for word in words - TOO_COMMON if len(word) >= RARE_LENGTH])
 
 
 def read(text: str) -> Wording:

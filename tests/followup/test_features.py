@@ -16,7 +16,7 @@ from evals.examples import read_lines
 from evals.rooms import Room, play
 from followup.features import BOT as WITH_BOT
 from followup.features import NOBODY, OTHER, before_it, feature_names, features
-from followup.scene import NEVER, NEVER_SECONDS, talking_with
+from followup.scene import NEVER, NEVER_SECONDS, look, talking_with
 from tests.support.clock import NOON
 from tests.support.followups import after, look_at, talk
 from tests.support.people import ANNA, BEN, BOT, CLEO, EVE, replied, said
@@ -348,6 +348,11 @@ def test_the_last_words_of_another_person() -> None:
     before = look_at(said(ANNA, "hi", after(20)), *ANSWERED)
     assert (before["rival_words"], bool(before["rival_after_bot"])) == (2, False)
     assert look_at(said(ANNA, "hi"))["rival_asks"] == -1
+
+
+def test_rare_words_are_long_and_not_common() -> None:
+    message = said(ANNA, "The kernel of my old laptop would not boot", after(20))
+    assert look(message, talk(*ANSWERED), BOT).rare == {"kernel", "laptop", "boot"}
 
 
 def test_letters_in_common_show_whose_words_are_taken_up() -> None:
