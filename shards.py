@@ -15,21 +15,17 @@ class Shards:
     """The shards of this process.
 
     count: number of all shards of the bot; None until Discord has recommended one. ids: this process' shards, in the
-    order in which it got them; None: all shards.
+    order in which it got them; None: all shards. are_all: whether this process has all shards.
     """
 
     def __init__(self, count: int | None = None, ids: Iterable[int] | None = None) -> None:
         self.count = count
         self._ids = None if ids is None else dict.fromkeys(ids)
+        self.are_all = ids is None
 
     @property
     def ids(self) -> list[int]:
         return list(range(self.count or 1)) if self._ids is None else list(self._ids)
-
-    @property
-    def are_all(self) -> bool:
-        """Whether this process has all shards."""
-        return self._ids is None
 
     @property
     def home(self) -> int:

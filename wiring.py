@@ -335,7 +335,7 @@ class Parts(StateParts):
         self.activity.watch(self.watch)
         self.notices = None
         if channel_id := settings.notice_channel:
-            touch = partial(snapshots.touch_process, NOTICES)
+            touch = partial(snapshots.touch, NOTICES)
             self.notices = Notices(channel_id, self.wires, self.limits, self.activity, touch, self.cluster)
             self.activity.watch(self.notices)
             holders.register(ProcessHolder(self.notices), of_process=NOTICES)

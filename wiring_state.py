@@ -29,7 +29,6 @@ from persistence.lifecycle import PLACES
 from persistence.open_store import find_seal, open_stores
 from persistence.people import People
 from persistence.snapshots import Snapshots
-from persistence.spending import SpendingStore
 from place_settings.guild_settings import GuildSettings
 from shards import Shards
 from state.awaiting import ON_ITS_WAY, ConversationStateManager
@@ -109,8 +108,8 @@ class StateParts:
 
             self.accounts = Accounts(self.cluster, ledger)
         self.limits = owners_limits(settings, self.guild_settings, ledger, self.accounts)
-        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity, self.accounts)
-        self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
+        self.budget = Budget(self.limits, self._clock, snapshots, self.activity, self.accounts)
+        self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a repeated turn does not do the same again.
         self.miniapps = MiniAppRouter(installed(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))

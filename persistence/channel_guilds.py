@@ -17,7 +17,10 @@ GUILD_OF = "guild_of"
 
 
 class ChannelGuilds:
-    """look: returns the guild of a channel from discord.py's cache; 0: direct messages; None: not there."""
+    """The guilds of channels. note() and rows() are only to be called where several processes share the shards.
+
+    look: returns the guild of a channel from discord.py's cache; 0: direct messages; None: not there.
+    """
 
     def __init__(self, shards: Shards, look: Callable[[int], int | None]) -> None:
         self._shards = shards
@@ -26,8 +29,7 @@ class ChannelGuilds:
         self._stored: set[int] = set()
 
     def note(self, channel_id: int, guild_id: int) -> None:
-        if not self._shards.are_all:
-            self._known[channel_id] = guild_id
+        self._known[channel_id] = guild_id
 
     def add(self, stored: Mapping[int, int], told: Mapping[int, int], kept: Mapping[int, object]) -> None:
         """Adds guilds of further shards' channels. stored: those with a row; told: those without. kept: the channels
@@ -55,8 +57,6 @@ class ChannelGuilds:
 
     def rows(self, channel_ids: Collection[int], kept: Collection[int]) -> dict[Key, bytes | None]:
         """The rows to write when these channels are stored. kept: the channels of which anything is kept."""
-        if self._shards.are_all:
-            return {}
         rows: dict[Key, bytes | None] = {}
         for channel_id in channel_ids:
             if channel_id not in kept:

@@ -57,9 +57,9 @@ class CountsHolder(Holder):
     def store(self) -> None:
         """Queues the counts to be stored."""
         self._stored_at = self._clock()
-        self._snapshots.touch_process(THIS_HOUR)
+        self._snapshots.touch(THIS_HOUR)
         if self._counts.has_turned:
-            self._snapshots.touch_process(COUNTS)
+            self._snapshots.touch(COUNTS)
 
 
 class ThisHourHolder(Holder):

@@ -75,7 +75,7 @@ class Lifecycle:
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore_process(kept)
         if not kept.has(ALIVE):  # the very first start: a kill before the first beat must not lose questions
-            self._snapshots.touch_process(ALIVE)
+            self._snapshots.touch(ALIVE)
         channels = list(kept.channels.items())[::-1]  # the one used last comes last
         channels.sort(key=lambda channel: PLACES not in channel[1])  # settings of places come first
         for channel_id, snapshots_by_kind in channels:
@@ -99,7 +99,7 @@ class Lifecycle:
 
     async def catch_up(self, shard_id: int, is_in: Callable[[int], bool]) -> None:
         """Handles what was missed on a shard. is_in: whether the bot is in a guild; others are forgotten."""
-        self._snapshots.touch_process(ALIVE)  # stores since when it catches up, in case of a kill meanwhile
+        self._snapshots.touch(ALIVE)  # stores since when it catches up, in case of a kill meanwhile
         is_failing = False
         while True:
             try:
@@ -110,7 +110,7 @@ class Lifecycle:
                     log.warning("catch_up_waits", shard=shard_id, error=str(error), meaning="it is tried again")
                 is_failing = True
                 await asyncio.sleep(RETRY_SECONDS)
-        self._snapshots.touch_process(ALIVE)
+        self._snapshots.touch(ALIVE)
         guilds = {one: self._guilds.pop(one) for one in [*self._guilds] if self._shards.of(one) == shard_id}
         for guild_id in guilds.keys() - {0}:  # 0: unknown, so the bot may still be in it
             if is_in(guild_id):  # asked only now, as it may have been invited again meanwhile
@@ -127,7 +127,7 @@ class Lifecycle:
             self._snapshots.sync()
             misses = self._health.is_late or self._gate.is_shutting_down or self._gate.is_held
             if not misses and self._catch_up.beat(self._health.is_up):
-                self._snapshots.touch_process(ALIVE)
+                self._snapshots.touch(ALIVE)
 
     async def expire(self) -> None:
         """Drops messages older than the retention, now and every day. Until cancelled."""

@@ -135,7 +135,7 @@ class Snapshots:
     def _merge(self, id_: int, kinds: Collection[str]) -> None:
         self._merged |= {Key(kind, 0, id_) for kind in kinds}
         for kind in kinds:
-            self.touch_process(kind)
+            self.touch(kind)
 
     def restore(self, channel_id: int, stored: ByKind) -> None:
         """Restores a channel's snapshots. What cannot be read is logged and left out."""
@@ -168,10 +168,11 @@ class Snapshots:
 
     # What happens
 
-    def touch(self, kind: str, channel_id: int) -> None:
-        """Queues a channel's snapshot to be stored, as the state has changed."""
-        self.mark(kind, channel_id)
-        self._changed.setdefault(channel_id, set()).update(self._marked.pop(channel_id))
+    def touch(self, kind: str, channel_id: int = 0) -> None:
+        """Queues a snapshot to be stored, as the state has changed: of a channel, or, with 0, of the process or of each
+        of its shards."""
+        self._kept.setdefault(channel_id, set()).add(kind)
+        self._changed.setdefault(channel_id, set()).update((kind, *self._marked.pop(channel_id, ())))
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
@@ -185,10 +186,6 @@ class Snapshots:
         """Stores all of a channel's snapshots again, as something in them has to be deleted."""
         for kind in self._kinds.of_channels:
             self.touch(kind, channel_id)
-
-    def touch_process(self, kind: str) -> None:
-        """Queues a snapshot of the process, or of each of its shards, to be stored."""
-        self.touch(kind, 0)
 
     def store_row(self, kind: str, id_: int, value: bytes | None) -> None:
         """Stores or deletes (None) a row that belongs to no channel, together with other changes of the same step."""
@@ -207,9 +204,12 @@ class Snapshots:
     def flush(self) -> None:
         """Hands the changes to the writer, together with what it got in the same step."""
         self._is_due = False
-        if self._home is not None and self._home != self._shards.home and self._shards.ids:  # another process gets that
+        shards = self._shards
+        if not shards.are_all and self._home not in (None, shards.home) and shards.ids:  # another process gets that
             self._merge(self._home, self._kinds.of_process)
-            self._home = self._shards.home
+            self._home = shards.home
+        if not self._changed:
+            return
         changed, self._changed = self._changed, {}
         taken = {key: kept.snapshot(of) for key, kept, of in self._rows(changed)}
         for key, encode in taken.items():
@@ -218,7 +218,8 @@ class Snapshots:
         for channel_id in changed:
             if not self._kept[channel_id]:
                 del self._kept[channel_id]
-        for key, value in self._guilds.rows(changed.keys() - {0}, self._kept).items():
+        rows = {} if shards.are_all else self._guilds.rows(changed.keys() - {0}, self._kept)
+        for key, value in rows.items():
             self._writer.put(partial(self._writer.write, key, value))
         for key, encode in taken.items():  # one by one, so that one that cannot be encoded does not stop the others
             merged = {row for row in self._merged if row.kind == key.kind and not key.channel}
@@ -248,9 +249,10 @@ class Snapshots:
 
     def append(self, appended: Appended) -> None:
         """Appends a message to its channel's transcript."""
-        self._guilds.note(appended.channel_id, appended.guild_id)
-        if not self._shards.has(appended.guild_id):  # another process serves the shard now, and writes there
-            return
+        if not self._shards.are_all:
+            self._guilds.note(appended.channel_id, appended.guild_id)
+            if not self._shards.has(appended.guild_id):  # another process serves the shard now, and writes there
+                return
         newest = self._newest.get(appended.channel_id, 0)
         self._newest[appended.channel_id] = max(newest, appended.record.message_id)
         # Earlier changes are stored first: a pending question must be stored before the transcript has its message.

@@ -7,28 +7,12 @@ from typing import TYPE_CHECKING, Any
 from persistence.holders import Forget, Holders
 from persistence.process_holder import ProcessHolder
 from persistence.snapshots import Snapshots
+from state.budget import LIMITS, SPENDING
 from state.ledger import Ledger
 from state.limits import Limits
 
 if TYPE_CHECKING:
     from cluster.accounts import Accounts
-
-LIMITS, SPENDING = "limits", "spending"
-
-
-class SpendingStore:
-    """A `state.budget.Store`: stores today with each call, and the days before once a day has ended."""
-
-    def __init__(self, snapshots: Snapshots) -> None:
-        self._snapshots = snapshots
-
-    def changed(self, *, days: bool) -> None:
-        self._snapshots.touch_process(LIMITS)
-        if days:
-            self._snapshots.touch_process(SPENDING)
-
-    async def stored(self) -> None:
-        await self._snapshots.noted()
 
 
 class LedgerHolder(ProcessHolder):
@@ -37,12 +21,13 @@ class LedgerHolder(ProcessHolder):
     def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
         super().__init__(ledger)
         self._ledger = ledger
-        self._store = SpendingStore(snapshots)
+        self._snapshots = snapshots
 
     def forget(self, what: Forget) -> None:
         if what.author_id is not None and what.message_ids is None:
             self._ledger.forget(what.author_id)
-            self._store.changed(days=True)
+            self._snapshots.touch(LIMITS)
+            self._snapshots.touch(SPENDING)
 
 
 class LimitsHolder(ProcessHolder):

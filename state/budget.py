@@ -17,6 +17,7 @@ from state.limits import Cap, Limits, Reached
 from state.spending import PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
 
 LOOK_AGAIN_SECONDS = 2.0
+LIMITS, SPENDING = "limits", "spending"  # what is stored: today, with each call; the days before, once a day has ended
 # Made only until four fifths of a budget are used: the rest is for those who call the bot.
 JUDGING = frozenset({Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION})
 
@@ -24,17 +25,17 @@ JUDGING = frozenset({Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION})
 class Store(Protocol):
     """Stores what is used."""
 
-    def changed(self, *, days: bool) -> None:
-        """Queues the limits of today to be stored; days: also the days before."""
+    def touch(self, kind: str) -> None:
+        """Queues it to be stored. kind: LIMITS or SPENDING."""
 
-    async def stored(self) -> None:
-        """Waits until what has changed would survive a kill."""
+    async def noted(self) -> None:
+        """Waits until what was queued would survive a kill."""
 
 
 class Unstored:
-    def changed(self, *, days: bool) -> None: ...
+    def touch(self, kind: str) -> None: ...
 
-    async def stored(self) -> None: ...
+    async def noted(self) -> None: ...
 
 
 class UnreachableError(Exception):
@@ -123,7 +124,7 @@ class Budget:
         return True
 
     async def stored(self) -> None:
-        await self._store.stored()
+        await self._store.noted()
 
     def settle(self, call: Reserved | None, spent: Spent | None, payer: Payer, purpose: Purpose) -> Spent | None:
         """Releases what was reserved, and counts what was used. Returns what was used, with its price."""
@@ -149,7 +150,9 @@ class Budget:
         self._changed()
 
     def _changed(self) -> None:
-        self._store.changed(days=self._limits.ledger.has_turned)
+        self._store.touch(LIMITS)
+        if self._limits.ledger.has_turned:
+            self._store.touch(SPENDING)
 
     async def given_back(self) -> None:
         """Waits until a reservation is released, or may have been in another process."""

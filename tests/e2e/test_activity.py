@@ -72,8 +72,8 @@ async def test_messages_that_are_ignored_are_counted_without_a_write(stub: StubM
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
         written: list[str] = []
-        touch = stage.bot.snapshots.touch_process
-        stage.bot.snapshots.touch_process = lambda kind: (written.append(kind), touch(kind))  # type: ignore
+        touch = stage.bot.snapshots.touch
+        stage.bot.snapshots.touch = lambda *of: (written.append(of[0]), touch(*of))  # type: ignore
         await stage.decision(stage.say("Ben", "what a day"))
         clock.advance(120)
         stage.bot.parts.sweep()

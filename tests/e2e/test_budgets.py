@@ -11,10 +11,10 @@ import pytest
 
 from decider import Reason
 from persistence.open_store import open_stores
-from persistence.spending import LIMITS
 from playground.limits import Limits
 from playground.server import Playground
 from setting_values import Period, Scope
+from state.budget import LIMITS
 from state.ledger import total
 from state.spending import LONG_ANSWER, Amount
 from tests.support.clock import FakeClock

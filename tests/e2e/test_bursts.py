@@ -153,7 +153,7 @@ async def test_who_is_heard_out_for_long_is_found_again_after_a_kill(stub: StubM
             question = await say(stage, "Ada", "@Parley find me a train")
             clock.advance(LONG / 2)
             assert stage.bot.catch_up.beat()
-            stage.bot.snapshots.touch_process(ALIVE)
+            stage.bot.snapshots.touch(ALIVE)
             await kill(stage)
         async with life(stage, burst_seconds=LONG):
             await stage.answer_to(question)

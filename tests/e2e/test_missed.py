@@ -90,7 +90,7 @@ async def left_long_ago(scene: Scene, wall: Wall, seconds: float, forwarding: Me
             await scene.decision(scene.say("Ada", forward=forwarding))
             await scene.ask("Ada", "what is that?")
         bot.catch_up.beat()
-        bot.snapshots.touch_process(ALIVE)
+        bot.snapshots.touch(ALIVE)
 
 
 async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene, wall: Wall) -> None:

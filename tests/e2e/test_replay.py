@@ -95,7 +95,7 @@ async def noted(scene: Scene) -> None:
     await scene.until(lambda: scene.bot.replays and scene.bot.replays._noted.get(0))
     scene.clock.advance(60)
     scene.bot.catch_up.beat()
-    scene.bot.snapshots.touch_process(ALIVE)
+    scene.bot.snapshots.touch(ALIVE)
     scene.journal.entries.clear()
     await scene.until(lambda: scene.journal.find("sessions_stored"))
 

@@ -33,7 +33,7 @@ async def unstored(scene: Scene, **settings: Any) -> AsyncIterator[None]:
     """A process of which nothing is stored any more from now on, until it is killed."""
     async with life(scene, **settings):
         scene.bot.catch_up.beat()
-        scene.bot.snapshots.touch_process(ALIVE)
+        scene.bot.snapshots.touch(ALIVE)
         await scene.bot.snapshots.settled()
         before = scene.folder.with_name("before")
         shutil.copytree(scene.folder, before)

@@ -96,7 +96,7 @@ async def test_what_was_stored_comes_back_and_one_that_cannot_read_it_costs_the_
     bot.parts.holders.register(Probe(), of_channels="other", of_process="others")
     for kind in ("probe", "other"):
         bot.snapshots.touch(kind, CHANNEL)
-        bot.snapshots.touch_process(f"{kind}s")
+        bot.snapshots.touch(f"{kind}s")
     await bot.close()
     later = with_probe(tmp_path / "state", Probe(refuses=True))
     later.parts.holders.register(other := Probe(), of_channels="other", of_process="others")

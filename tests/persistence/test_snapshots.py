@@ -68,7 +68,7 @@ async def test_what_is_told_is_there_for_the_next_and_where_something_was_said_l
     for channel_id, message in ((OTHER, said(BEN, "there")), (CHANNEL, said(ANNA, "hello"))):
         bench.snapshots.touch("things", channel_id)
         bench.snapshots.append(Appended(channel_id, GUILD, message))
-    bench.snapshots.touch_process("alive")
+    bench.snapshots.touch("alive")
     await bench.snapshots.close()
     later = Bench(bench.folder)
     kept = await later.snapshots.load()

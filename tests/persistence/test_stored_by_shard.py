@@ -72,7 +72,7 @@ class Process(Holder):
 
     def count(self, more: int) -> None:
         self.counted += more
-        self.snapshots.touch_process("counted")
+        self.snapshots.touch("counted")
 
 
 class Counted(Holder):
@@ -228,7 +228,7 @@ async def test_what_is_of_a_shard_that_was_given_away_is_not_written_any_more(st
 async def test_each_shard_has_when_it_was_alive_and_a_new_one_what_all_others_have(start: Start) -> None:
     first = start()
     await first.take(0, 2)
-    first.snapshots.touch_process("alive")
+    first.snapshots.touch("alive")
     assert await first.snapshots.settled()
     second = start()
     await second.take(2)
@@ -248,7 +248,7 @@ async def test_where_there_are_more_or_fewer_shards_each_has_what_all_have_that_
 ) -> None:
     first = start(shard_count=before)
     await first.take(*range(before))
-    first.snapshots.touch_process("alive")
+    first.snapshots.touch("alive")
     assert await first.snapshots.settled()
     for ids in ([0], range(1, after)):  # as of two processes, one after the other
         later = start(shard_count=after)
@@ -256,7 +256,7 @@ async def test_where_there_are_more_or_fewer_shards_each_has_what_all_have_that_
         for id_ in ids:
             had = {f"of {guild % before}" for guild in range(before * after) if guild % after == id_}
             assert had == set(later.alive[id_]) or (id_ >= before and had < set(later.alive[id_]))
-        later.snapshots.touch_process("alive")
+        later.snapshots.touch("alive")
         assert await later.snapshots.settled()
     assert sorted(await rows(later, "alive")) == [*range(after)]
     again = start(shard_count=after)
@@ -267,14 +267,14 @@ async def test_where_there_are_more_or_fewer_shards_each_has_what_all_have_that_
 async def test_a_shard_that_is_new_has_what_was_stored_before_any_other_was_taken(start: Start) -> None:
     alone = start(alone=True)
     await alone.take()
-    alone.snapshots.touch_process("alive")
+    alone.snapshots.touch("alive")
     assert await alone.snapshots.settled()
     first = start()
     await first.take(1)
     assert await first.snapshots.settled()
     assert first.alive == {1: ["of 0"]}
     await first.take(0)
-    first.snapshots.touch_process("alive")
+    first.snapshots.touch("alive")
     assert await first.snapshots.settled()
     again = start()
     await again.take(1, 3)
@@ -286,11 +286,11 @@ async def test_a_shard_that_is_new_has_what_was_stored_before_any_other_was_take
 async def test_what_is_stored_of_a_shard_is_not_overwritten_before_it_is_taken_over(start: Start) -> None:
     first, second = start(), start()
     await first.take(0)
-    first.snapshots.touch_process("alive")
+    first.snapshots.touch("alive")
     first.count(5)
     assert await first.snapshots.settled()
     second.shards.add(0)
-    second.snapshots.touch_process("alive")
+    second.snapshots.touch("alive")
     second.count(1)
     assert await second.snapshots.settled()
     await second.take(0)

@@ -158,9 +158,9 @@ async def test_a_call_that_a_kill_interrupts_counts_once(clock: FakeClock) -> No
 
 async def test_a_call_that_is_cancelled_before_it_is_made_reserves_nothing(clock: FakeClock) -> None:
     class Never:
-        def changed(self, *, days: bool) -> None: ...
+        def touch(self, kind: str) -> None: ...
 
-        async def stored(self) -> None:
+        async def noted(self) -> None:
             await asyncio.Event().wait()
 
     budget = Budget(limits := limits_of(), clock, Never())
