@@ -61,7 +61,7 @@ def ask_often(settings: GuildSettings, limits: Limits) -> float:
         held = settings.in_channel(GUILD, CHANNEL, None, CATEGORY)
         assert held.refuses(number % 100, ROLES) is held.refuses_unasked is None
         payer = Payer(GUILD, frozenset({number % 100}), CHANNEL)
-        limits.may_judge(NOW, payer)
+        limits.reached(NOW, payer, explicit=False)
         limits.admit(number % 100, CHANNEL, explicit=True, now=NOW, payer=payer)
         limits.give_back(number % 100)
     return 1e6 * (process_time() - began) / OFTEN

@@ -28,7 +28,7 @@ from cluster.connection import PREFIX, Cluster
 from setting_values import BudgetLimit, Period
 from state.budget import UnreachableError
 from state.ledger import Ledger
-from state.spending import Account, Payer, Reserved, Spent, share
+from state.spending import Account, Amount, Payer, Reserved, Spent, share
 
 log = structlog.get_logger()
 
@@ -127,7 +127,7 @@ class Accounts:
              share(call.amount[limit.in_money], among), limit.amount)
             for account, among, limit in limits
         ]  # fmt: skip
-        aside, charge = _shares(call.payer, *call.amount), _charges(call.payer, interrupted)
+        aside, charge = _shares(call.payer, call.amount), _charges(call.payer, interrupted)
         stored = {"aside": aside, "charge": charge, "periods": self._into(Period)}
         does = {"id": next(self._ids), "call": orjson.dumps(stored).decode(), "limits": accounts}
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -294,11 +294,10 @@ def _both(account: Account, tokens: int, micros: int) -> Iterator[tuple[str, int
     yield _named(account, in_money=True), micros
 
 
-def _shares(payer: Payer, tokens: int, micros: int) -> Amounts:
+def _shares(payer: Payer, amount: Amount) -> Amounts:
     """What each account pays of an amount; without those that pay nothing."""
-    shares = (_both(account, share(tokens, n), share(micros, n)) for account, n in payer.accounts())
-    return {name: amount for both in shares for name, amount in both if amount}
+    return {name: n for account, part in payer.shares(amount) for name, n in _both(account, *part) if n}
 
 
 def _charges(payer: Payer, spent: Spent) -> Amounts:
-    return _shares(payer, spent.tokens, spent.micros or 0)
+    return _shares(payer, Amount(spent.tokens, spent.micros or 0))

@@ -14,7 +14,7 @@ from typing import Protocol
 from clock import Clock
 from setting_values import BudgetLimit
 from state.limits import Cap, Limits, Reached
-from state.spending import PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
+from state.spending import NOBODY, PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
 
 LOOK_AGAIN_SECONDS = 2.0
 LIMITS, SPENDING = "limits", "spending"  # what is stored: today, with each call; the days before, once a day has ended
@@ -80,13 +80,15 @@ class Budget:
         self._clock = clock
         self._store = store or Unstored()
         self._given_back = asyncio.Event()
+        self.turn_tokens = limits.turn_tokens
 
     def has_budget(self) -> bool:
-        return self._limits.has_budget(self._clock())
+        """Whether anything is left of the budgets for all guilds together."""
+        return self.reached(NOBODY) is None
 
     def may_judge(self, payer: Payer) -> bool:
-        """Whether there is budget to judge a message."""
-        return self._limits.may_judge(self._clock(), payer)
+        """Whether there is budget for a call that only judges whether to answer: no budget is used to four fifths."""
+        return self.reached(payer, explicit=False) is None
 
     def purse(self, purpose: Purpose) -> Purse:
         """Returns what calls for this purpose draw on."""
@@ -105,7 +107,7 @@ class Budget:
     def call(self, payer: Payer, tokens: int, output: int, models: Sequence[str], purpose: Purpose) -> Reserved:
         """Returns what to reserve for a call that one of these models answers. output: the tokens that it may write."""
         micros, is_sound = 0, purpose is Purpose.TRANSCRIPTION
-        if self._limits.in_money(payer):
+        if any(limit.in_money for _, _, limit in self._limits.holding(payer)):
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
         return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
 
@@ -159,10 +161,6 @@ class Budget:
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_AGAIN_SECONDS if self._shared else None):
                 await self._given_back.wait()
-
-    @property
-    def turn_tokens(self) -> int | None:
-        return self._limits.turn_tokens
 
 
 class Purse:

@@ -6,7 +6,7 @@ and what is charged to them until its month ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import reduce
@@ -112,15 +112,9 @@ class Day:
 
     def copy(self) -> Day:
         """A copy. The figures in it are immutable."""
-        guilds, channels = ({one: {**rows} for one, rows in by.items()} for by in (self.guilds, self.channels))
+        guilds = {guild: {**rows} for guild, rows in self.guilds.items()}
+        channels = {guild: {**rows} for guild, rows in self.channels.items()}
         return Day(guilds, channels, {**self.people}, {**self.charged}, self.unpriced)
-
-    def charge(self, payer: Payer, spent: Spent) -> None:
-        for account, among in payer.accounts():
-            tokens, micros = self.charged.get(account, (0, 0))
-            self.charged[account] = Amount(
-                tokens + share(spent.tokens, among), micros + share(spent.micros or 0, among)
-            )
 
     def add(self, other: Day) -> None:
         """Adds what another day's record counts."""
@@ -183,16 +177,6 @@ class Ledger:
             used += before[in_money]
         return used
 
-    async def known(self) -> None:
-        """Returns at once: the ledger always knows; see state.limits.Totals."""
-
-    def answers(self, person: int, change: int) -> None:
-        """Does nothing: no other process is to be told; see state.limits.Totals."""
-
-    def others_answers(self, person: int) -> Sequence[float]:  # noqa: ARG002
-        """Empty: there are no other processes; see state.limits.Totals."""
-        return ()
-
     def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
         """The amounts charged to each account today, and in this month."""
         return {**self.today.charged}, {
@@ -205,7 +189,10 @@ class Ledger:
         for person in payer.people:
             if person not in self._opted_out:
                 count(self.today.people, person, Figures.of(spent, len(payer.people)))
-        self.today.charge(payer, spent)
+        charged = self.today.charged
+        for account, (tokens, micros) in payer.shares(Amount(spent.tokens, spent.micros or 0)):
+            before = charged.get(account, Amount())
+            charged[account] = Amount(before.tokens + tokens, before.micros + micros)
 
     def answered(self, payer: Payer, model: str) -> None:
         """Counts one answer that was posted; model: the one that finished it."""

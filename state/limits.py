@@ -12,7 +12,7 @@ that a kill interrupts counts as `Reserved.interrupted` says.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -105,7 +105,7 @@ class Limits:
     """Counts answers, tokens and money. Times are aware datetimes; days are UTC. A cap of None means no cap.
 
     budgets: the owner's, in addition to those in tokens a day; own: those set for places. prices: the owner's.
-    ledger: what this process has used; totals: what all processes have used; None: the ledger's.
+    ledger: what this process has used; totals: what all processes have used; None: there are no others.
     """
 
     def __init__(
@@ -125,7 +125,8 @@ class Limits:
         self.turn_tokens = turn_tokens
         self.prices = Prices(prices)
         self.ledger = Ledger() if ledger is None else ledger
-        self._totals = self.ledger if totals is None else totals
+        self._totals = totals
+        self._charged = (totals or self.ledger).charged
         self._turns = turns_per_user_minute
         tokens = {Scope.TOTAL: daily_tokens, Scope.GUILD: guild_tokens, Scope.PERSON: person_tokens}
         daily = [BudgetLimit(amount, Period.DAY, scope) for scope, amount in tokens.items() if amount is not None]
@@ -139,7 +140,7 @@ class Limits:
 
     @property
     def tokens_today(self) -> int:
-        return self.ledger.used((Scope.TOTAL, 0), Period.DAY).tokens
+        return self.ledger.charged((Scope.TOTAL, 0), Period.DAY, in_money=False)
 
     def admit(
         self,
@@ -161,13 +162,16 @@ class Limits:
                 whose = f" {author_id}" if reached.cap is Cap.PERSON else ""
                 announce = tells and self._tells_refused(whose, channel_id, now, explicit=explicit)
             return Refusal(reached.cap, announce, reached.resets_at, reached)
-        elsewhere = (now - timedelta(seconds=ago) for ago in self._totals.others_answers(author_id))
-        recent = sorted([*self._recent(author_id, now), *elsewhere])
+        recent = [*self._recent(author_id, now)]
+        if self._totals:
+            recent += [now - timedelta(seconds=ago) for ago in self._totals.others_answers(author_id)]
+        recent.sort()
         if len(recent) >= self._turns or (not explicit and len(recent) * 5 >= self._turns * 4):
             announce = tells and self._tells(f"{Cap.USER.value} {author_id}", channel_id, now, now + MINUTE)
             return Refusal(Cap.USER, announce, recent[0] + MINUTE)
         self._taken.setdefault(author_id, deque()).append(now)
-        self._totals.answers(author_id, 1)
+        if self._totals:
+            self._totals.answers(author_id, 1)
         return None
 
     def _tells_refused(self, whose: str, channel_id: int, now: datetime, *, explicit: bool) -> bool:
@@ -196,7 +200,8 @@ class Limits:
         """Takes back the newest answer counted for this person, as it was not given."""
         if taken := self._taken.get(author_id):
             taken.pop()
-            self._totals.answers(author_id, -1)
+            if self._totals:
+                self._totals.answers(author_id, -1)
 
     def spend(self, spent: Spent, now: datetime, payer: Payer = NOBODY, purpose: Purpose = Purpose.ANSWER) -> Spent:
         """Counts a call of a model, and returns what it used with its price, where that is known."""
@@ -211,7 +216,7 @@ class Limits:
         for account, among, limit in self.holding(call.payer):
             others = self._reserved[account, limit.in_money]
             more = share(call.amount[limit.in_money], among)
-            if others and self._used(account, limit) + others + more > limit.amount:
+            if others and self._charged(account, limit.period, in_money=limit.in_money) + others + more > limit.amount:
                 return False
         self.set_aside(call)
         return True
@@ -227,31 +232,19 @@ class Limits:
         self._count_reserved(call, -1)
 
     def _count_reserved(self, call: Reserved, sign: int) -> None:
-        for account, among in call.payer.accounts():
-            for in_money in (False, True):
+        for account, (tokens, micros) in call.payer.shares(call.amount):
+            for in_money, amount in ((False, tokens), (True, micros)):
                 key = account, in_money
-                self._reserved[key] += sign * share(call.amount[in_money], among)
+                self._reserved[key] += sign * amount
                 if self._reserved[key] <= 0:
                     del self._reserved[key]
-
-    def in_money(self, payer: Payer) -> bool:
-        """Whether any budget in money limits this payer."""
-        return any(limit.in_money for _, _, limit in self.holding(payer))
-
-    def has_budget(self, now: datetime) -> bool:
-        """Whether anything is left of the budgets for all guilds together."""
-        return self.reached(now, NOBODY) is None
-
-    def may_judge(self, now: datetime, payer: Payer = NOBODY) -> bool:
-        """Whether there is budget for a call that only judges whether to answer: no budget is used to four fifths."""
-        return self.reached(now, payer, explicit=False) is None
 
     def reached(self, now: datetime, payer: Payer, *, explicit: bool = True) -> Reached | None:
         """A budget that this payer has spent; if there is none and not explicit, one that is used to four fifths."""
         self.begin_day(now)
         near: Reached | None = None
         for account, _, limit in self.holding(payer):
-            used = self._used(account, limit)
+            used = self._charged(account, limit.period, in_money=limit.in_money)
             if used >= limit.amount:
                 return Reached(limit, used, limit.period.end(now))
             if not (explicit or near) and used * 5 >= limit.amount * 4:
@@ -262,43 +255,41 @@ class Limits:
         """All budgets that limit this payer, and what is used of each."""
         self.begin_day(now)
         return [
-            Reached(limit, self._used(account, limit), limit.period.end(now))
+            Reached(limit, self._charged(account, limit.period, in_money=limit.in_money), limit.period.end(now))
             for account, _, limit in self.holding(payer)
         ]
 
     async def looked_up(self, now: datetime, payer: Payer) -> list[Reached]:
         """The same after looking up what other processes have used, for somebody who asks."""
-        self.standing(now, payer)
-        await self._totals.known()
+        if self._totals:
+            self.standing(now, payer)
+            await self._totals.known()
         return self.standing(now, payer)
 
     def by_all(self, now: datetime, account: Account = (Scope.TOTAL, 0), period: Period = Period.DAY) -> Amount | None:
         """All processes' charges to an account in this day or month; None: no others share the budgets."""
         self.begin_day(now)
-        if self._totals is self.ledger:
+        if self._totals is None:
             return None
-        return Amount(*(self._totals.charged(account, period, in_money=money) for money in (False, True)))
+        return Amount(*(self._charged(account, period, in_money=money) for money in (False, True)))
 
     async def looked_up_by_all(self, now: datetime, account: Account) -> dict[Period, Amount]:
         """The same of each period, after looking up what other processes have used, for somebody who asks."""
-        if all(self.by_all(now, account, period) for period in Period):
+        if self._totals and all(self.by_all(now, account, period) for period in Period):
             await self._totals.known()
         return {period: amount for period in Period if (amount := self.by_all(now, account, period))}
 
-    def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
+    def holding(self, payer: Payer) -> list[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit a payer, each as: account, among how many people its cost is divided, limit."""
         own: Sequence[BudgetLimit] = ()
         if self._own and payer.guild_id and not payer.is_exempt:
             own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id)
-        for account, among in payer.accounts():
-            for limit in self._limits[account[0]]:
-                yield account, among, limit
-            for limit in own:
-                if limit.scope is account[0]:
-                    yield account, among, limit
-
-    def _used(self, account: Account, limit: BudgetLimit) -> int:
-        return self._totals.charged(account, limit.period, in_money=limit.in_money)
+        return [
+            (account, among, limit)
+            for account, among in payer.accounts()
+            for limit in (*self._limits[account[0]], *own)
+            if limit.scope is account[0]
+        ]
 
     def sweep(self, now: datetime) -> None:
         """Drops what can no longer matter."""
@@ -309,11 +300,8 @@ class Limits:
     def to_store(self) -> Callable[[], bytes]:
         """Copies today, the calls that have not ended and the notices given. Returns a function that encodes the copy
         as JSON for restore(), in whatever thread. The answers of the last minute are not worth storing."""
-        day, tokens, today, calls, told = (
-            self.ledger.day, self.tokens_today, self.ledger.today.copy(), [*self._calls], {**self._told},
-        )  # fmt: skip
-
-        is_shared = self._totals is not self.ledger
+        day, today, calls, told = self.ledger.day, self.ledger.today.copy(), [*self._calls], {**self._told}
+        tokens, is_shared = self.tokens_today, self._totals is not None
 
         def encode() -> bytes:
             kept = [(what, whom, at) for (what, whom), at in told.items() if not what.startswith(Cap.USER.value)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -81,17 +80,21 @@ class Payer:
         """Whether the budgets that the guild has set do not apply."""
         return bool(self.people) and self.people <= self.exempt
 
-    def accounts(self) -> Iterator[tuple[Account, int]]:
+    def accounts(self) -> list[tuple[Account, int]]:
         """The accounts that pay, each with the number by which the cost is divided for it."""
-        yield (Scope.TOTAL, 0), 1
+        accounts: list[tuple[Account, int]] = [((Scope.TOTAL, 0), 1)]
         if self.guild_id:
-            yield (Scope.GUILD, self.guild_id), 1
+            accounts.append(((Scope.GUILD, self.guild_id), 1))
             if self.channel_id:
-                yield (Scope.CHANNEL, self.channel_id), 1
+                accounts.append(((Scope.CHANNEL, self.channel_id), 1))
             if self.thread_id:
-                yield (Scope.THREAD, self.thread_id), 1
-        for person in self.people - self.exempt:
-            yield (Scope.PERSON, person), len(self.people)
+                accounts.append(((Scope.THREAD, self.thread_id), 1))
+        return [*accounts, *(((Scope.PERSON, person), len(self.people)) for person in self.people - self.exempt)]
+
+    def shares(self, amount: Amount) -> list[tuple[Account, Amount]]:
+        """What each account pays of an amount."""
+        tokens, micros = amount
+        return [(account, Amount(share(tokens, n), share(micros, n))) for account, n in self.accounts()]
 
 
 LONG_ANSWER = 4_000  # tokens: two to three times what Discord's longest messages take

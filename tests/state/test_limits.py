@@ -37,13 +37,13 @@ def test_from_four_fifths_of_a_persons_cap_only_mentions_are_answered(clock: Fak
     assert admitted(limits, clock, explicit=True, times=20) == 2
     assert admitted(limits, clock, author=BEN) == 1
     limits.spend(Spent(tokens_in=10**12), clock.now)
-    assert limits.may_judge(clock.now)
+    assert not limits.reached(clock.now, NOBODY, explicit=False)
 
 
 def test_a_cap_of_one_still_allows_one(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=1, daily_tokens=1)
     assert admitted(limits, clock, explicit=False, times=3) == 1
-    assert limits.may_judge(clock.now)
+    assert not limits.reached(clock.now, NOBODY, explicit=False)
 
 
 def test_a_persons_cap_is_announced_once_a_minute_and_says_when_it_resets(clock: FakeClock) -> None:
@@ -79,7 +79,7 @@ def test_the_days_tokens_end_followups_first_and_then_mentions(
     limits.spend(Spent(tokens_in=spent), clock.now)
     assert admitted(limits, clock, explicit=False) == followups
     assert admitted(limits, clock, explicit=True) == mentions
-    assert limits.may_judge(clock.now) is bool(followups)
+    assert (limits.reached(clock.now, NOBODY, explicit=False) is None) is bool(followups)
 
 
 def test_the_days_end_is_announced_once_in_each_channel(clock: FakeClock) -> None:
@@ -95,7 +95,7 @@ def test_a_new_day_begins_with_nothing_spent(clock: FakeClock) -> None:
     limits.spend(Spent(tokens_in=100), clock.now)
     limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
     clock.now = MIDNIGHT
-    assert limits.may_judge(clock.now)
+    assert not limits.reached(clock.now, NOBODY, explicit=False)
     assert limits.tokens_today == 0
     limits.spend(Spent(tokens_in=100), clock.now)
     refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
@@ -118,7 +118,7 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() ->
     limits = Limits(turns_per_user_minute=1, daily_tokens=100)
     assert limits.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
     limits.spend(Spent(tokens_in=100), NOON)
-    assert not limits.has_budget(NOON - timedelta(days=1))
+    assert limits.reached(NOON - timedelta(days=1), NOBODY)
     fresh = Limits(turns_per_user_minute=1, daily_tokens=None)
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON - timedelta(hours=1)) is None
@@ -244,7 +244,7 @@ def test_the_days_tokens_and_who_was_told_of_its_end_outlive_a_restart(clock: Fa
     limits.admit(ANNA, 1, explicit=True, now=clock.now)
     later = restarted(restarted(limits))
     assert later.tokens_today == 100
-    assert not later.has_budget(clock.now)
+    assert later.reached(clock.now, NOBODY)
     refusals = [later.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 2)]
     assert [refusal and refusal.announce for refusal in refusals] == [False, True]
 
@@ -254,7 +254,7 @@ def test_what_another_day_used_counts_for_nothing(clock: FakeClock, days: int) -
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
     limits.spend(Spent(tokens_in=100), clock.now)
     later = restarted(limits)
-    assert later.has_budget(clock.now + timedelta(days=days))
+    assert not later.reached(clock.now + timedelta(days=days), NOBODY)
     assert later.tokens_today == 0
 
 
@@ -262,8 +262,8 @@ def test_a_clock_that_is_set_back_after_a_restart_renews_no_budget(clock: FakeCl
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
     limits.spend(Spent(tokens_in=100), clock.now)
     later = restarted(limits)
-    assert not later.has_budget(clock.now)
-    assert not later.has_budget(clock.now - timedelta(days=1))
+    assert later.reached(clock.now, NOBODY)
+    assert later.reached(clock.now - timedelta(days=1), NOBODY)
 
 
 def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock) -> None:

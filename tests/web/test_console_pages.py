@@ -146,7 +146,7 @@ async def test_the_overview_names_no_cost_where_the_price_is_not_known(shown: Sh
 async def test_the_overview_says_what_all_processes_used_where_there_are_several(shown: Shown) -> None:
     everywhere = Ledger()
     everywhere.add(NOBODY, Purpose.ANSWER, Spent("m", 400, 100, micros=2_500_000))
-    limits = Limits(turns_per_user_minute=1, daily_tokens=None, totals=everywhere)
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None, totals=everywhere)  # type: ignore[arg-type]  # for what was charged
     async with visiting(replace(shown, limits=limits)) as visitor:
         page = await read(visitor, "/console")
     assert "<dt>Tokens, all processes</dt><dd>500</dd>" in page
