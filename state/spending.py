@@ -89,7 +89,8 @@ class Payer:
                 accounts.append(((Scope.CHANNEL, self.channel_id), 1))
             if self.thread_id:
                 accounts.append(((Scope.THREAD, self.thread_id), 1))
-        return [*accounts, *(((Scope.PERSON, person), len(self.people)) for person in self.people - self.exempt)]
+        accounts += [((Scope.PERSON, person), len(self.people)) for person in self.people - self.exempt]
+        return accounts
 
     def shares(self, amount: Amount) -> list[tuple[Account, Amount]]:
         """What each account pays of an amount."""
