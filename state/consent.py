@@ -18,47 +18,23 @@ class Forgotten:
     """Marks up to which message something was forgotten, so that it is not read from Discord again."""
 
     def __init__(self) -> None:
-        self._marks: dict[Whose, int] = {}
+        self.marks: dict[Whose, int] = {}
 
     def __iter__(self) -> Iterator[Whose]:
-        return iter(self._marks)
+        return iter(self.marks)
 
     def mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
         """Marks messages up to the id `at` as forgotten; an older mark does not replace a newer one."""
-        self._marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))
+        self.marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))
 
     def at(self, channel_id: int | None, author_id: int | None) -> int:
         """The id up to which messages were forgotten; -1: none were."""
-        return self._marks.get((channel_id, author_id), -1)
-
-    def covers(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether its author, somebody whom it answers or may quote, or the whole channel was forgotten since.
-
-        Our answer to a click replies to our own card, so whom it answers is unknown: then anybody's mark counts.
-        """
-        if not self._marks:
-            return False
-        if record.is_bot and record.addressees <= {record.author_id}:
-            marks = [at for (channel, _), at in self._marks.items() if channel in (None, channel_id)]
-            return record.message_id <= max(marks, default=-1)
-        who = (None, record.author_id, *record.addressees, *record.drew_on)
-        marks = [self.at(channel, each) for channel in (None, channel_id) for each in who]
-        return record.message_id <= max(*marks, *(self.at(elsewhere, None) for elsewhere in record.drew_on))
-
-    def is_before_any(self, message_id: int) -> bool:
-        """Whether anything was forgotten since, which counts for words of which nobody knows whose they are."""
-        return message_id <= max(self._marks.values(), default=-1)
-
-    def covers_quote(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether it replies to a message that was forgotten since."""
-        whose = (None, record.reply_to_author_id)
-        marks = (self.at(channel, who) for channel in (None, channel_id) for who in whose)
-        return record.reply_to_id is not None and record.reply_to_id <= max(marks)
+        return self.marks.get((channel_id, author_id), -1)
 
     def sweep(self, oldest: int) -> bool:
         """Drops the marks up to this id, as older messages are not read any more. Returns whether there were any."""
-        left = {whose: at for whose, at in self._marks.items() if at > oldest}
-        changed, self._marks = len(left) < len(self._marks), left
+        left = {whose: at for whose, at in self.marks.items() if at > oldest}
+        changed, self.marks = len(left) < len(self.marks), left
         return changed
 
 
@@ -73,11 +49,22 @@ class Consent:
         return user_id in self._opted_out
 
     def is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
-        return self._forgotten.covers(channel_id, record)
+        """Whether its author, somebody whom it answers or may quote, or the whole channel was forgotten since.
+
+        Our answer to a click replies to our own card, so whom it answers is unknown: then anybody's mark counts.
+        """
+        if not (marks := self._forgotten.marks):
+            return False
+        if record.is_bot and record.addressees <= {record.author_id}:
+            ids = [at for (channel, _), at in marks.items() if channel in (None, channel_id)]
+            return record.message_id <= max(ids, default=-1)
+        who = (None, record.author_id, *record.addressees, *record.drew_on)
+        ids = [self._forgotten.at(channel, each) for channel in (None, channel_id) for each in who]
+        return record.message_id <= max(*ids, *(self._forgotten.at(elsewhere, None) for elsewhere in record.drew_on))
 
     def may_be_forgotten(self, record: MessageRecord) -> bool:
-        """Whether it may quote somebody who was forgotten since, if nobody knows whom it quotes."""
-        return self._forgotten.is_before_any(record.message_id)
+        """Whether anything was forgotten since, which counts if nobody knows whom it quotes."""
+        return record.message_id <= max(self._forgotten.marks.values(), default=-1)
 
     def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
         """The message without what may not be kept or shown to the model. It may be an old one that has changed."""
@@ -89,7 +76,10 @@ class Consent:
         to = record.reply_to_author_id
         if to is not None and to in self._opted_out:
             return without_quote(record)
-        return requoted(record, None) if self._forgotten.covers_quote(channel_id, record) else record
+        if record.reply_to_id is None or not self._forgotten.marks:
+            return record
+        marks = [self._forgotten.at(channel, who) for channel in (None, channel_id) for who in (None, to)]
+        return requoted(record, None) if record.reply_to_id <= max(marks) else record
 
     def tellable(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
         """The message as the model may be shown it; None: not at all."""

@@ -81,15 +81,6 @@ class _Found:
     named: frozenset[int]
     wording: Wording
 
-    if not TYPE_CHECKING:  # else mypy would accept any attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if (find := FINDS.get(name)) is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            found = find(self)
-            object.__setattr__(self, name, found)
-            return found
-
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord(_Found):
@@ -162,16 +153,26 @@ class MessageRecord(_Found):
         """The ids of the users mentioned in its content."""
         return frozenset(map(int, MENTION.findall(self.content))) if "<@" in self.content else NOBODY
 
-    def _find_addressed(self) -> frozenset[int]:
-        to = _both(self.mentions, self.addressees)
-        to = to | {self.reply_to_author_id} if self.reply_to_author_id is not None else to
-        return to - {self.author_id} if self.author_id in to else to
+    def _find(self, name: str) -> Any:
+        """Computes a field of _Found, and keeps it."""
+        found: frozenset[int] | Wording
+        if name == "wording":
+            found = read(self.content)
+        elif name == "addressed":
+            found = _both(self.mentions, self.addressees)
+            if self.reply_to_author_id is not None:
+                found |= {self.reply_to_author_id}
+            if self.author_id in found:
+                found -= {self.author_id}
+        elif name == "named":
+            found = _both(self.addressed, self.ids_in_text - {self.author_id})
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        object.__setattr__(self, name, found)
+        return found
 
-    def _find_named(self) -> frozenset[int]:
-        return _both(self.addressed, self.ids_in_text - {self.author_id})
-
-    def _find_wording(self) -> Wording:
-        return read(self.content)
+    if not TYPE_CHECKING:  # else mypy would accept any attribute
+        __getattr__ = _find
 
     @property
     def calls(self) -> frozenset[str]:
@@ -229,9 +230,6 @@ class MessageRecord(_Found):
             + len(self.reply_to_text)
             + 100 * (1 + len(self.images) + len(self.files))
         )
-
-
-FINDS = {name: getattr(MessageRecord, f"_find_{name}") for name in _Found.__slots__}
 
 
 class Appended(NamedTuple):

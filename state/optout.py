@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,26 +15,8 @@ FORGOTTEN = "(forgotten at somebody's request)"
 IDS = TypeAdapter(list[Annotated[int, Field(strict=True, gt=0)]])
 
 
-class OptOut:
+class OptOut(set[int]):
     """The ids of those who opted out."""
-
-    def __init__(self, user_ids: Iterable[int] = ()) -> None:
-        self._user_ids = set(user_ids)
-
-    def __contains__(self, user_id: int) -> bool:
-        return user_id in self._user_ids
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._user_ids)
-
-    def __len__(self) -> int:
-        return len(self._user_ids)
-
-    def add(self, user_id: int) -> None:
-        self._user_ids.add(user_id)
-
-    def discard(self, user_id: int) -> None:
-        self._user_ids.discard(user_id)
 
 
 def redacted(record: MessageRecord) -> MessageRecord:

@@ -94,8 +94,8 @@ class Payer:
 
     def shares(self, amount: Amount) -> list[tuple[Account, Amount]]:
         """What each account pays of an amount."""
-        tokens, micros = amount
-        return [(account, Amount(share(tokens, n), share(micros, n))) for account, n in self.accounts()]
+        parts = {n: Amount(share(amount.tokens, n), share(amount.micros, n)) for n in (1, len(self.people)) if n}
+        return [(account, parts[among]) for account, among in self.accounts()]
 
 
 LONG_ANSWER = 4_000  # tokens: two to three times what Discord's longest messages take

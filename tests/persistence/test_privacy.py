@@ -16,9 +16,9 @@ from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
 from persistence.holders import Forget
-from state.consent import Forgotten
+from state.consent import Consent, Forgotten
 from state.message import Appended
-from state.optout import UNREAD
+from state.optout import UNREAD, OptOut
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, replied, said
@@ -45,16 +45,16 @@ def test_older_words_of_theirs_and_to_them_are_covered() -> None:
         for record in (said(ANNA), replied(ANNA)):
             forgotten = Forgotten()
             forgotten.mark(*mark, record.message_id - 1)
-            assert not forgotten.covers(CHANNEL, record)
+            assert not Consent(OptOut(), forgotten).is_forgotten(CHANNEL, record)
             forgotten.mark(*mark, record.message_id)
-            assert forgotten.covers(CHANNEL, record) == is_covered
+            assert Consent(OptOut(), forgotten).is_forgotten(CHANNEL, record) == is_covered
 
 
 def test_an_answer_to_a_click_may_have_been_to_anybody() -> None:
     forgotten, answer = Forgotten(), said(BOT, addressees=frozenset({BOT}))
     forgotten.mark(EVERYWHERE, ANNA, answer.message_id)
-    assert forgotten.covers(CHANNEL, answer)
-    assert not forgotten.covers(CHANNEL, replied(BEN, message_id=answer.message_id))
+    assert Consent(OptOut(), forgotten).is_forgotten(CHANNEL, answer)
+    assert not Consent(OptOut(), forgotten).is_forgotten(CHANNEL, replied(BEN, message_id=answer.message_id))
 
 
 def test_marks_are_kept_until_nothing_so_old_is_read_any_more() -> None:
@@ -63,15 +63,15 @@ def test_marks_are_kept_until_nothing_so_old_is_read_any_more() -> None:
     forgotten.mark(CHANNEL, EVERYBODY, young.message_id)
     assert forgotten.sweep(old.message_id)
     assert not forgotten.sweep(old.message_id)
-    assert not forgotten.covers(OTHER, old)
-    assert forgotten.covers(CHANNEL, young)
+    assert not Consent(OptOut(), forgotten).is_forgotten(OTHER, old)
+    assert Consent(OptOut(), forgotten).is_forgotten(CHANNEL, young)
 
 
 def test_a_mark_never_goes_back() -> None:
     forgotten, record = Forgotten(), said(ANNA)
     forgotten.mark(EVERYWHERE, ANNA, record.message_id)
     forgotten.mark(EVERYWHERE, ANNA, record.message_id - 1)
-    assert forgotten.covers(CHANNEL, record)
+    assert Consent(OptOut(), forgotten).is_forgotten(CHANNEL, record)
 
 
 # What goes
