@@ -29,8 +29,7 @@ MISSES_BEFORE_ASKING_AGAIN = 2
 ON_ITS_WAY = timedelta(seconds=2)  # how long a message or a click may take to come here
 NOTHING: Mapping[str, Any] = {}
 
-ChatGuid = int | str
-"""A channel's id."""
+ChatGuid = int | str  # a channel's id
 
 
 class RouteTarget(StrEnum):
@@ -187,10 +186,9 @@ class ConversationStateManager:
         soft_context = self.soft_context(chat_guid)
         result = None
         if not is_for_others:
-            open_to_them = self._open(chat_guid, user_id, at) if prompt is None else [prompt]
-            prompts = (p for p in open_to_them if _can_be_known(p, message_id))
-            found = (self._resolved(message, p, soft_context, is_direct=is_direct) for p in prompts)
-            result = next(filter(None, found), None)
+            for each in self._open(chat_guid, user_id, at) if prompt is None else [prompt]:
+                if not result and _can_be_known(each, message_id):
+                    result = self._resolved(message, each, soft_context, is_direct=is_direct)
         if result is None:
             whole = enrich(message, recent_messages)
             result = Meaning(
@@ -309,7 +307,8 @@ class ConversationStateManager:
 
     def is_awaiting(self, chat_guid: ChatGuid, at: datetime | None = None) -> bool:
         """Whether anything is awaited in the channel, at this time or now."""
-        return any(self.is_open(prompt, at) for prompt in self.prompts(chat_guid))
+        chat = self._chats.get(chat_guid)
+        return chat is not None and any(self.is_open(prompt, at) for prompt in chat.prompts)
 
     def shown(self, prompt: Prompt, message_id: int, question: str) -> None:
         """Records which message of ours shows a prompt, and its text."""
@@ -334,8 +333,8 @@ class ConversationStateManager:
 
         After the second the prompt is to be asked again; the third drops it.
         """
-        prompt = next((p for p in self.prompts(chat_guid) if p.user_id == user_id and self.is_open(p)), None)
-        if prompt is None:
+        prompt = self.awaited_of(chat_guid, user_id)
+        if prompt is None or prompt.user_id is None:
             return None
         prompt = self.extend(prompt, self._awaiting_ttl.total_seconds())
         prompt = self._replace(prompt, misses=prompt.misses + 1)
@@ -428,7 +427,8 @@ class ConversationStateManager:
 
     def _open(self, chat_guid: ChatGuid, user_id: int | None, at: datetime | None = None) -> list[Prompt]:
         """The open prompts that a user may answer, their own first."""
-        mine = [p for p in self.prompts(chat_guid) if p.user_id in (user_id, None) and self.is_open(p, at)]
+        chat = self._chats.get(chat_guid)
+        mine = [p for p in chat.prompts if p.user_id in (user_id, None) and self.is_open(p, at)] if chat else []
         return sorted(mine, key=lambda prompt: prompt.user_id is None)
 
     def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:

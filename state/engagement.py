@@ -52,8 +52,10 @@ class Standing:
     @property
     def is_addressed_by_others(self) -> bool:
         """Whether somebody else addressed them last: they have said nothing since, nor has the bot to them."""
+        if self.addressed is None:
+            return False
         earlier = (mark.number for mark in (self.spoke, self.spoken_to) if mark)
-        return self.addressed is not None and self.addressed.number > max(earlier, default=-1)
+        return self.addressed.number > max(earlier, default=-1)
 
     @property
     def last_heard(self) -> int:
