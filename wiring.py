@@ -56,13 +56,13 @@ from persistence.holders import (
     MessageHolder,
     MiniAppHolder,
     OfferHolder,
+    ProcessHolder,
     PromptHolder,
     SettingsHolder,
 )
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.privacy import Privacy
-from persistence.process_holder import ProcessHolder
 from persistence.spending import register_spending
 from persistence.turn_holder import TurnHolder
 from persistence.unfinished_questions import UnfinishedQuestions

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -108,6 +108,25 @@ class Holder(Kept):
 
     def expire(self, before: datetime) -> None:
         """Drops what was said before this time."""
+
+
+class Stored(Protocol):
+    def to_store(self) -> Encode: ...
+
+    def restore(self, stored: Any) -> None: ...
+
+
+class ProcessHolder(Holder):
+    """Stores an object's state once for the process, whatever shards it has."""
+
+    def __init__(self, kept: Stored) -> None:
+        self._kept = kept
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return self._kept.to_store()
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._kept.restore(stored)
 
 
 class Holders:

@@ -230,7 +230,7 @@ class Snapshots:
         """The rows of these kinds, by channel or 0, that this process has to write: key, Kept, id for snapshot()."""
         kinds, shards = self._kinds, self._shards
         for channel_id, by_kind in changed.items():
-            if channel_id and self._guilds.is_ours(channel_id):
+            if channel_id and (shards.are_all or self._guilds.is_ours(channel_id)):
                 for kind in by_kind:
                     yield Key(kind, channel_id), kinds.of_channels[kind], channel_id
         shard_ids = [DIRECT] if shards.are_all else [one for one in shards.ids if one in self._restored]
@@ -264,12 +264,13 @@ class Snapshots:
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds messages other than dialogue to the channel's transcript, after the dialogue up to this message."""
         self.flush()
-        if self._guilds.is_ours(channel_id):
+        if self._shards.are_all or self._guilds.is_ours(channel_id):
             self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may have this message."""
-        return message_id <= self._newest.get(channel_id, 0) and self._guilds.is_ours(channel_id)
+        is_ours = self._shards.are_all or self._guilds.is_ours(channel_id)
+        return is_ours and message_id <= self._newest.get(channel_id, 0)
 
     def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
         """Applies an edit to the transcript. is_reworded: its author changed its words."""

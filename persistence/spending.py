@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from persistence.holders import Forget, Holders
-from persistence.process_holder import ProcessHolder
+from persistence.holders import Forget, Holders, ProcessHolder
 from persistence.snapshots import Snapshots
 from state.budget import LIMITS, SPENDING
 from state.ledger import Ledger

@@ -60,24 +60,16 @@ class InForce:
 
     settings: all levels combined. sources: name of the setting -> the level it comes from, or, of a list, all levels
     that have one; empty: not set. layers: from the owner's down. silenced: the setting by which the bot answers nobody
-    there; None: it answers.
+    there; None: it answers. refuses_unasked: the setting by which it does not speak there without being called; None:
+    it may. model: the model chosen in the server; None: the owner's.
     """
 
     settings: PlaceSettings
     sources: Mapping[str, tuple[Level, ...]]
     layers: Sequence[Layer]
-    silenced: Refused | None = None
-
-    @property
-    def model(self) -> str | None:
-        """The model chosen in the server. None: the owner's."""
-        return None if self.sources["model"] in ((), (Level.OWNER,)) else self.settings.model
-
-    @property
-    def refuses_unasked(self) -> Refused | None:
-        """The setting by which it does not speak there without being called. None: it may."""
-        mentions_only = self.settings.answers == "mentions"
-        return self.silenced or (Refused("answers", self.sources["answers"][0]) if mentions_only else None)
+    silenced: Refused | None
+    refuses_unasked: Refused | None
+    model: str | None
 
     def makes_offers(self, *, is_wanted: bool = False) -> bool:
         """Whether it offers help there. is_wanted: the default if the server has not set it."""
@@ -124,9 +116,10 @@ def in_force(layers: Iterable[Layer], path: Iterable[int], *, is_thread: bool = 
             combined[name] = frozenset.intersection(*lists) if is_allowing else frozenset.union(*lists)
             sources[name] = tuple(level for level, _ in said)
     settings = PlaceSettings.model_construct(**combined)
-    return InForce(
-        settings, sources, layers, _silenced(layers, frozenset(path), settings, sources, is_thread=is_thread)
-    )
+    silenced = _silenced(layers, frozenset(path), settings, sources, is_thread=is_thread)
+    by_mentions = Refused("answers", sources["answers"][0]) if settings.answers == "mentions" else None
+    model = None if sources["model"] in ((), (Level.OWNER,)) else settings.model
+    return InForce(settings, sources, layers, silenced, silenced or by_mentions, model)
 
 
 def _silenced(

@@ -32,7 +32,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from state.proactive_form import read_snapshot, write_snapshot
+from state.proactive_form import VERSION, checked, read_snapshot
 
 
 class AgentStateV2(StrEnum):
@@ -255,7 +255,7 @@ class SessionState:
         """
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "clock"}
         own |= {name: asdict(own[name]) for name in OWN_DATA}
-        return write_snapshot(own)
+        return {"_v": VERSION, **checked(own)}
 
     @classmethod
     def from_dict(cls, d: Any, *, clock: Callable[[], float] = time.time) -> SessionState:

@@ -50,21 +50,17 @@ class SnapshotForm(Form):
     conversation_id: str | None
 
 
-def write_snapshot(fields: dict[str, Any]) -> dict[str, Any]:
-    """A copy of the fields in this form. Raises ValueError for what `read_snapshot` would refuse."""
-    return {"_v": VERSION, **_checked(fields)}
-
-
 def read_snapshot(snapshot: Any) -> dict[str, Any]:
-    """Reads what `write_snapshot` returns. Raises ValueError, in one sentence that names the first error."""
+    """The fields of a snapshot of this version. Raises ValueError as checked() does."""
     if not isinstance(snapshot, dict):
         raise ValueError("This is no snapshot of a session's state: it is no mapping.")
     if snapshot.get("_v") != VERSION:
         raise ValueError(f"The _v of a session's snapshot must be {VERSION}: this one's is {snapshot.get('_v')!r}.")
-    return _checked(snapshot)
+    return checked(snapshot)
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+def checked(fields: dict[str, Any]) -> dict[str, Any]:
+    """A copy of the fields in this form. Raises ValueError, in one sentence that names the first error."""
     try:
         return SnapshotForm.model_validate(fields).model_dump(mode="json")
     except ValidationError as error:
