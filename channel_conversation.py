@@ -98,7 +98,7 @@ class ChannelConversation:
     is_revived: bool = False
 
     def __post_init__(self) -> None:
-        self.looked_up = self.looked_up.union(*(m.quoted_from or m.forwarded_from for m in self.messages)) or NOBODY
+        self.looked_up = self.looked_up.union(*(m.taken_from for m in self.messages)) or NOBODY
         self._replay(self.messages)
         self.since = self.since or next((m.message_id for m in self.messages), 0)
 
@@ -115,7 +115,7 @@ class ChannelConversation:
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
-        if others := message.quoted_from or message.forwarded_from:
+        if others := message.taken_from:
             self.looked_up |= others
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)

@@ -112,7 +112,7 @@ class Budget:
         return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
 
     async def reserve(self, call: Reserved) -> bool:
-        """Reserves a call if there is budget for it, else returns False. Await stored() before the call. Raises
+        """Reserves a call if there is budget for it, and waits until that is stored; else returns False. Raises
         UnreachableError."""
         if self._shared:
             self._limits.begin_day(self._clock())
@@ -123,10 +123,12 @@ class Budget:
         elif not self._limits.reserve(call, self._clock()):
             return False
         self._changed()
+        try:
+            await self._store.noted()
+        except asyncio.CancelledError:
+            self.settle(call, None, call.payer, call.purpose)
+            raise
         return True
-
-    async def stored(self) -> None:
-        await self._store.noted()
 
     def settle(self, call: Reserved | None, spent: Spent | None, payer: Payer, purpose: Purpose) -> Spent | None:
         """Releases what was reserved, and counts what was used. Returns what was used, with its price."""
@@ -183,11 +185,6 @@ class Purse:
                 return None
         except UnreachableError:
             return None
-        try:
-            await self._budget.stored()
-        except asyncio.CancelledError:
-            self._budget.settle(call, None, payer, self._purpose)
-            raise
         return lambda spent: self._budget.settle(
             call, spent if spent.tokens or spent.micros else None, payer, self._purpose
         )
@@ -227,7 +224,6 @@ class Allowance:
                 return Cap.UNKNOWN
             if is_reserved:
                 self._call = call
-                await self._budget.stored()
                 return None
             await self._budget.given_back()
         return reached.cap

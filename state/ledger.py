@@ -186,9 +186,10 @@ class Ledger:
     def add(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
         """Counts a call, and charges it."""
         self.today.count(payer, spent.model, purpose, Figures.of(spent))
-        for person in payer.people:
-            if person not in self._opted_out:
-                count(self.today.people, person, Figures.of(spent, len(payer.people)))
+        if people := payer.people - self._opted_out:
+            of_each = Figures.of(spent, len(payer.people))
+            for person in people:
+                count(self.today.people, person, of_each)
         charged = self.today.charged
         for account, (tokens, micros) in payer.shares(Amount(spent.tokens, spent.micros or 0)):
             before = charged.get(account, Amount())

@@ -282,7 +282,8 @@ class Limits:
     def holding(self, payer: Payer) -> list[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit a payer, each as: account, among how many people its cost is divided, limit."""
         own: Sequence[BudgetLimit] = ()
-        if self._own and payer.guild_id and not payer.is_exempt:
+        are_exempt = payer.people and payer.people <= payer.exempt
+        if self._own and payer.guild_id and not are_exempt:
             own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id)
         return [
             (account, among, limit)

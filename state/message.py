@@ -197,14 +197,19 @@ class MessageRecord(_Found):
         return [ids_in(match) for match in LINK.finditer(self.content)]
 
     @property
+    def taken_from(self) -> frozenset[int]:
+        """The people whose words a person's message may contain, because it quotes the bot, or as it forwards them."""
+        return NOBODY if self.is_bot or self.is_label else self.drew_on
+
+    @property
     def quoted_from(self) -> frozenset[int]:
         """The people whose words a person's message may contain because it quotes the bot."""
-        return NOBODY if self.is_bot or self.is_label or self.reply_to_id is None else self.drew_on
+        return NOBODY if self.reply_to_id is None else self.taken_from
 
     @property
     def forwarded_from(self) -> frozenset[int]:
         """The people whose words a person's message forwards, as far as they are known. A forward is no reply."""
-        return NOBODY if self.is_bot or self.is_label or self.reply_to_id is not None else self.drew_on
+        return self.taken_from if self.reply_to_id is None else NOBODY
 
     @property
     def said_by(self) -> tuple[int, ...]:

@@ -75,11 +75,6 @@ class Payer:
     thread_id: int = 0
     exempt: frozenset[int] = frozenset()
 
-    @property
-    def is_exempt(self) -> bool:
-        """Whether the budgets that the guild has set do not apply."""
-        return bool(self.people) and self.people <= self.exempt
-
     def accounts(self) -> list[tuple[Account, int]]:
         """The accounts that pay, each with the number by which the cost is divided for it."""
         accounts: list[tuple[Account, int]] = [((Scope.TOTAL, 0), 1)]
@@ -94,8 +89,9 @@ class Payer:
 
     def shares(self, amount: Amount) -> list[tuple[Account, Amount]]:
         """What each account pays of an amount."""
-        parts = {n: Amount(share(amount.tokens, n), share(amount.micros, n)) for n in (1, len(self.people)) if n}
-        return [(account, parts[among]) for account, among in self.accounts()]
+        people = len(self.people) or 1
+        of_each = Amount(share(amount.tokens, people), share(amount.micros, people))
+        return [(account, amount if among == 1 else of_each) for account, among in self.accounts()]
 
 
 LONG_ANSWER = 4_000  # tokens: two to three times what Discord's longest messages take

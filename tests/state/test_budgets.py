@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -156,7 +158,16 @@ async def test_a_call_that_a_kill_interrupts_counts_once(clock: FakeClock) -> No
     assert restarted(limits).tokens_today == 15 + 20
 
 
-async def test_a_call_that_is_cancelled_before_it_is_made_reserves_nothing(clock: FakeClock) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda budget: budget.purse(Purpose.JUDGE).call(20, 10, ("stub",)),
+        lambda budget: budget.allowance(HERE).reserve(20, output=10, models=("stub",)),
+    ],
+)
+async def test_a_call_that_is_cancelled_before_it_is_made_reserves_nothing(
+    clock: FakeClock, ask: Callable[[Budget], Coroutine[Any, Any, object]]
+) -> None:
     class Never:
         def touch(self, kind: str) -> None: ...
 
@@ -164,7 +175,7 @@ async def test_a_call_that_is_cancelled_before_it_is_made_reserves_nothing(clock
             await asyncio.Event().wait()
 
     budget = Budget(limits := limits_of(), clock, Never())
-    asking = asyncio.create_task(budget.purse(Purpose.JUDGE).call(20, 10, ("stub",)))
+    asking = asyncio.create_task(ask(budget))
     await asyncio.sleep(0)
     assert limits._calls
     asking.cancel()
