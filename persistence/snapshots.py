@@ -64,7 +64,7 @@ class Snapshots:
         self._changed: dict[int, set[str]] = {}
         self._restored: set[int] = set()  # the shards whose rows were read, and so may be overwritten
         self._home: int | None = None  # the shard under whose id the process' own snapshots are stored
-        self._merged: set[Key] = set()  # other processes' rows, to be deleted once their content is stored in our own
+        self._merged: dict[str, set[Key]] = {}  # other processes' rows, by kind: to be deleted once our own has them
         self._is_due = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._when_gone: list[Callable[[], None]] = []
@@ -133,8 +133,8 @@ class Snapshots:
                     self._merge(id_, by_kind)
 
     def _merge(self, id_: int, kinds: Collection[str]) -> None:
-        self._merged |= {Key(kind, 0, id_) for kind in kinds}
         for kind in kinds:
+            self._merged.setdefault(kind, set()).add(Key(kind, 0, id_))
             self.touch(kind)
 
     def restore(self, channel_id: int, stored: ByKind) -> None:
@@ -222,8 +222,7 @@ class Snapshots:
         for key, value in rows.items():
             self._writer.put(partial(self._writer.write, key, value))
         for key, encode in taken.items():  # one by one, so that one that cannot be encoded does not stop the others
-            merged = {row for row in self._merged if row.kind == key.kind and not key.channel}
-            self._merged -= merged
+            merged = () if key.channel else self._merged.pop(key.kind, ())
             self._writer.put(partial(self._store, key, encode, merged))
 
     def _rows(self, changed: Mapping[int, Collection[str]]) -> Iterator[tuple[Key, Kept, int]]:

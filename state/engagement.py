@@ -88,10 +88,6 @@ class Engagement:
     people: Mapping[int, Standing] = field(default_factory=dict)
     last_author: int | None = None
 
-    @property
-    def bot_spoke_last(self) -> bool:
-        return self.bot_spoke is not None and self.bot_spoke.number == self.number - 1
-
     def after(self, message: MessageRecord, called: Collection[int] = ()) -> Engagement:
         """Returns the engagement after this message. called: the ids of the users it calls by name."""
         mark, author, people = Mark(self.number, message.timestamp), message.author_id, dict(self.people)
@@ -141,7 +137,7 @@ class Engagement:
             self.bot in message.addressed
             or bool(message.calls_bot)
             or message.is_direct
-            or self.bot_spoke_last
+            or self.bot_spoke.number == self.number - 1  # it spoke last
             or self.is_answer_due(message)
         )
         return is_to_bot and read_stop(message.content, message.calls_bot or self.bot_name) is Stop.KEEP_OUT

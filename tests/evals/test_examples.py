@@ -68,7 +68,7 @@ def test_the_conversation_is_what_the_context_shows() -> None:
     assert [m.message_id for m in conversation.messages] == [NUMBER - 3, NUMBER - 2, NUMBER - 1]
     assert conversation.messages[2].addressees == {U3}
     assert conversation.engagement.is_answer_due(message_of(line))
-    assert conversation.engagement.bot_spoke_last
+    assert conversation.engagement.bot_spoke == Mark(NUMBER - 1, conversation.messages[2].timestamp)
     assert (conversation.engagement.bot, conversation.engagement.bot_name) == (BOT, BOT_NAME)
 
 
@@ -89,7 +89,6 @@ def test_messages_that_were_left_out_count_all_the_same() -> None:
         Mark(NUMBER - 12, conversation_of(line).messages[1].timestamp),
         Mark(NUMBER - 1, conversation_of(line).messages[2].timestamp),
     ]
-    assert not engagement.bot_spoke_last
 
 
 def test_what_the_context_cannot_show_comes_from_the_counters() -> None:

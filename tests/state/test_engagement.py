@@ -31,9 +31,9 @@ def due(engagement: Engagement) -> set[int]:
 def test_each_message_gets_the_next_number() -> None:
     engagement = engaged(said(ANNA), replied(ANNA, at=after(5)), said(BEN, at=after(9)), said(ANNA, at=after(12)))
     assert (engagement.number, engagement.bot_messages, engagement.last_author) == (4, 1, ANNA)
-    assert (engagement.bot, engagement.bot_name, engagement.bot_spoke_last) == (BOT, "Parley", False)
-    assert engaged(replied(ANNA), before=engagement).bot_spoke_last
+    assert (engagement.bot, engagement.bot_name) == (BOT, "Parley")
     assert engagement.bot_spoke == Mark(1, after(5))
+    assert engaged(replied(ANNA, at=after(15)), before=engagement).bot_spoke == Mark(4, after(15))
     anna, ben = engagement.standing(ANNA), engagement.standing(BEN)
     assert (anna.spoke, anna.spoken_to, anna.addressed) == (Mark(3, after(12)), Mark(1, after(5)), None)
     assert (ben.spoke, ben.spoken_to, ben.addressed) == (Mark(2, after(9)), None, None)
