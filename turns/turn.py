@@ -132,7 +132,8 @@ class Question:
 
     def is_as_read(self, conversation: ChannelConversation) -> bool:
         """Whether its author has not changed its words since; what it quotes may have grown."""
-        return self.current(conversation).own_words == self.message.own_words
+        now = self.current(conversation)
+        return now is self.message or now.own_words == self.message.own_words
 
 
 @dataclass(frozen=True, slots=True)
