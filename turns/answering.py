@@ -244,52 +244,71 @@ class Answering:
             may_decline=turn.may_decline,
             allowance=turn.allowance,
         )
-        parts = [part.message_id for part in turn.adopted or ()]
-        if turn.is_remote:
-            # It is told the questions, and nothing else of the channel but what all agents are told.
-            conversation.left -= {turn.agent}
-            conversation.asked(turn.agent, [*parts, *(q.message_id for q in questions)])
-            if request.shared:
-                self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
-            turn.request = replace(request, state=conversation.states.get(turn.agent))
-        else:
-            # The model is not told the begun answer of an earlier process (parts), which is written again. Nor is it
-            # told messages with a turn of their own (waiting), which it might answer twice. Messages after these, or
-            # after a picture that was posted while the files were read, are left to the next turn.
-            asked = {q.message_id: q for q in questions}
-            waiting, newest = self._waiting(conversation.channel_id), max(asked)
-            if earlier := {message_id for message_id in waiting if message_id < newest}:
-                conversation.passed_over |= earlier
-            untold = takewhile(
-                lambda m: (
-                    attached.keys() >= set(map(file_key, m.images))
-                    and not (m.message_id in waiting and m.message_id > newest)
-                ),
-                conversation.untold(),
-            )
-            to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
-            trimmed = [q for q in questions if conversation.find(q.message_id) is None]
-            told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
-            turn.request = replace(
-                request,
-                history=conversation.llm_history,
-                transcript=[*trimmed, *told],
-                notes=notes,
-                attached=attached,
-                reply=_reply(pending[-1], conversation),
-                tell_stage=turn.tell_stage,
-                used=turn.tools.extend,
-                looked_up=partial(self._records.looked_up, conversation.channel_id),
-                is_private=turn.is_private,
-                since=conversation.seen_since(newcomers),
-                model=turn.model,
-            )
+        turn.request = (
+            self._for_remote(request, turn, conversation)
+            if turn.is_remote
+            else self._for_model(request, turn, pending[-1], conversation, notes, attached)
+        )
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""
         if isinstance(outcome, Answer):
             self._records.made_by(pending, outcome.model)
         return outcome
+
+    def _for_remote(self, request: AgentRequest, turn: Turn, conversation: ChannelConversation) -> AgentRequest:
+        """A remote agent is told the questions, and nothing else of the channel but what all agents are told."""
+        parts = [part.message_id for part in turn.adopted or ()]
+        conversation.left -= {turn.agent}
+        conversation.asked(turn.agent, [*parts, *(q.message_id for q in request.questions)])
+        if request.shared:
+            self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
+        return replace(request, state=conversation.states.get(turn.agent))
+
+    def _for_model(
+        self,
+        request: AgentRequest,
+        turn: Turn,
+        newest: Question,
+        conversation: ChannelConversation,
+        notes: Sequence[str],
+        attached: Mapping[str, Reading],
+    ) -> AgentRequest:
+        """A model is told what was said since it was last told anything.
+
+        It is not told the begun answer of an earlier process, which is written again, nor messages with a turn of their
+        own, which it might answer twice. Messages after these, or after a picture that was posted while the files were
+        read, are left to the next turn.
+        """
+        parts = {part.message_id for part in turn.adopted or ()}
+        asked = {q.message_id: q for q in request.questions}
+        waiting, last = self._waiting(conversation.channel_id), max(asked)
+        if earlier := {message_id for message_id in waiting if message_id < last}:
+            conversation.passed_over |= earlier
+        untold = takewhile(
+            lambda m: (
+                attached.keys() >= set(map(file_key, m.images))
+                and not (m.message_id in waiting and m.message_id > last)
+            ),
+            conversation.untold(),
+        )
+        to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
+        trimmed = [q for q in request.questions if conversation.find(q.message_id) is None]
+        told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
+        return replace(
+            request,
+            history=conversation.llm_history,
+            transcript=[*trimmed, *told],
+            notes=notes,
+            attached=attached,
+            reply=_reply(newest, conversation),
+            tell_stage=turn.tell_stage,
+            used=turn.tools.extend,
+            looked_up=partial(self._records.looked_up, conversation.channel_id),
+            is_private=turn.is_private,
+            since=conversation.seen_since(request.asked.newcomers),
+            model=turn.model,
+        )
 
     def note(self, question: Question, answer: Answer) -> None:
         """Notes the answer's soft context and follow-up."""
