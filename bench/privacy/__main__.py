@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import random
@@ -13,13 +14,18 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import tests.support
 from bench.privacy.walk import SETTINGS, Walk
 from tests.support.clock import FakeClock
 from tests.support.lives import life, open_stage
+from tests.support.remote_agent import RemoteAgent
 from tests.support.stub_model import StubModel
 
 SHOWN = 40  # of the last things that happened
 STEPS_ALONE = 6  # while the bot is away
+AGENTS = '[[agent]]\nname = "docs"\nkind = "ums"\nurl = "{}"\nabout = "Knows the handbook."\n'
+ECHO = Path(tests.support.__file__).with_name("mcp_server.py")
+SERVERS = json.dumps({"mcpServers": {"books": {"command": sys.executable, "args": [str(ECHO), "books"]}}})
 
 
 def main() -> int:
@@ -54,20 +60,26 @@ async def _take(seed: int, steps: int, lives: int) -> Walk:
 
 async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives: int) -> Walk:
     """A walk, which ends where something is found. folder: where the bot keeps things."""
-    async with open_stage(stub, folder, clock=FakeClock()) as scene:
-        walk = Walk(scene, seed)
-        for _ in range(lives):
-            with walk.wakes():
-                async with life(scene, model="openai-chat:stub", **SETTINGS):
-                    await walk.caught_up()
-                    for _ in range(steps):
-                        await walk.step()
-                        if walk.found:
-                            return walk
-                    await walk.ends()
-            for _ in range(STEPS_ALONE):
-                await walk.step()
-        return walk
+    docs = RemoteAgent()
+    await docs.start()
+    try:
+        async with open_stage(stub, folder, clock=FakeClock()) as scene:
+            walk = Walk(scene, docs, seed)
+            settings = SETTINGS | {"agents": AGENTS.format(docs.url), "mcp_config": SERVERS}
+            for _ in range(lives):
+                with walk.wakes():
+                    async with life(scene, model="openai-chat:stub", **settings):
+                        await walk.caught_up()
+                        for _ in range(steps):
+                            await walk.step()
+                            if walk.found:
+                                return walk
+                        await walk.ends()
+                for _ in range(STEPS_ALONE):
+                    await walk.step()
+            return walk
+    finally:
+        await docs.stop()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from playground.server import Playground
 
 PEOPLE = ("Ada", "Ben", "Chloe", "Dan")  # Ada manages the servers; only she and Ben see #secret
 MANAGER, INSIDERS = "Ada", ("Ada", "Ben")
+NEWCOMERS = ("Chloe", "Dan")  # to #general and #random, as who has joined later
 AUTOMATIC = ("Robo", "Hook")  # another bot, and a webhook
 CHANNELS = ("general", "random", "secret")
 NEWEST = 4  # threads that people go on in
@@ -39,6 +40,8 @@ class Places:
         readers = dict.fromkeys((*self.channels, self.forum), everybody) | {pg.channel("secret"): insiders}
         direct = {pg.dm(person): frozenset((person,)) for person in everybody}
         self.words = Words(readers | direct, {id_: pg.world.channel(id_).guild_id or 0 for id_ in (*readers, *direct)})
+        for who, channel in zip(NEWCOMERS, self.channels, strict=False):
+            self.hide_or_show_history(channel, who)
         self.posted: dict[str, list[Message]] = {name: [] for name in self.ids}
         pg.world.listen(self._listen)
 
@@ -48,10 +51,24 @@ class Places:
             thread = event.channel
             self.words.readers[thread.id] = self.words.readers[thread.parent_id or 0]
             self.words.guilds[thread.id] = thread.guild_id or 0
+            self.words.parents[thread.id] = thread.parent_id or 0
             self.threads.append(thread.id)
 
     def sees(self, who: str, channel: int) -> bool:
         return self.ids[who] in self.words.readers[channel]
+
+    def reads(self, who: str, channel: int) -> bool:
+        """Whether somebody who sees a channel may read what was said there before they came."""
+        return self.ids[who] not in self.words.unread_in(channel)
+
+    def hide_or_show_history(self, channel: int, who: str) -> bool:
+        """Takes from somebody the right to read what was said in a channel before they came, or gives it back. Returns
+        which."""
+        unread, person = self.words.unread_in(channel), frozenset((self.ids[who],))
+        shows = person <= unread
+        (self._pg.allow if shows else self._pg.deny)(channel, "read_message_history", member=self.ids[who])
+        self.words.unread[channel] = unread - person if shows else unread | person
+        return shows
 
     def close_or_open(self, channel: int, who: str) -> bool:
         """Takes from somebody the right to see a channel and its threads, or gives it back. Returns which."""
@@ -71,8 +88,9 @@ class Places:
         return self._random.choice([id_ for id_ in there if self.sees(who, id_)])
 
     def seen(self, who: str) -> list[Message]:
-        """The newest messages in all channels that somebody sees."""
-        return [m for id_ in self.words.readers if self.sees(who, id_) for m in self._pg.messages(id_)[-25:]]
+        """The newest messages in all channels whose history somebody reads."""
+        read = (id_ for id_ in self.words.readers if self.sees(who, id_) and self.reads(who, id_))
+        return [m for id_ in read for m in self._pg.messages(id_)[-25:]]
 
     def own(self, who: str) -> Sequence[Message]:
         """Somebody's newest messages that still stand, as they stand."""

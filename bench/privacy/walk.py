@@ -7,20 +7,22 @@ and in what is stored.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from random import Random
 from typing import Any
 
-from bench.privacy.places import AUTOMATIC, MANAGER, PEOPLE, Places
-from bench.privacy.watch import Watch, words_in
+from bench.privacy.asking import Asking
+from bench.privacy.ground import Act
+from bench.privacy.places import AUTOMATIC, MANAGER, PEOPLE
+from bench.privacy.watch import words_in
 from bench.privacy.words import ANYWHERE, WORD, Said
 from discord_io.prompt_cards import EXPIRED
 from playground.errors import ApiError
-from playground.model import REPLY, File, Message
+from playground.model import REPLY, File
 from tests.support.lives import kill
-from tests.support.samples import pdf
+from tests.support.remote_agent import RemoteAgent
+from tests.support.samples import ogg, pdf, picture
 from tests.support.scene import Scene, choices
 
 NEAR, AWAY = (2, 5, 10, 20), (130, 200)  # seconds between two steps; the second ends a conversation
@@ -28,7 +30,7 @@ SETTINGS: dict[str, Any] = {
     "direct_messages": "open",
     "threads": "open",
     "decline": False,
-    "followup_eagerness": "eager",
+    "followup_eagerness": "balanced",
     "turns_per_user_minute": 1_000,
     **dict.fromkeys(("turn_tokens", "person_tokens", "guild_tokens", "daily_tokens"), 0),
     "session_tokens": 3_000,
@@ -37,6 +39,10 @@ SETTINGS: dict[str, Any] = {
     "offer_timeout_seconds": 60,
     "offer_cooldown_seconds": 10,
     "decision_log": "content",
+    "use_llm_judge": True,
+    **dict.fromkeys(("judge_model", "coordinator_model", "rewrite_model"), "openai-chat:stub"),
+    "transcribe_model": "openai:ears",
+    "shared_context": True,
 }
 UNANSWERED_SECONDS = 90  # then the bot may offer to answer
 RETENTION = timedelta(days=30)
@@ -44,32 +50,26 @@ TRIP = (
     "start a trip called {}", "rename the trip to {}", "add {} Cafe to the trip", "add Shake Shack Shibuya to the trip",
     "add a note for Shake Shack Shibuya: {}", "list our trip, {}", "list our trip", "export the trip",
 )  # fmt: skip
+SAYINGS = ("my code is", "my code is", "how is the weather in", "and tomorrow in", "see https://example.org/?")
 MANY = 8
 
-Act = Callable[[str], Awaitable[None]]
 
+class Walk(Asking):
+    """The people, what they know, and what was found wrong."""
 
-class Walk:
-    """The people, what they know, and what was found wrong. log: what happened, in words."""
-
-    def __init__(self, scene: Scene, seed: int) -> None:
-        self._scene, self._random, self._pg = scene, Random(seed), scene.pg
-        places = self._places = Places(scene.pg, self._random)
-        self._ids, self._words = places.ids, places.words
-        self._watch = Watch(scene, self._words, self._random)
-        self.found, self.log = self._watch.found, self._watch.log
-        self._clicked: set[tuple[str, str]] = set()
-        self._is_running = False
+    def __init__(self, scene: Scene, docs: RemoteAgent, seed: int) -> None:
+        super().__init__(scene, docs, seed)
         self._acts: dict[Act, int] = {
             self._say: 20, self._mention: 25, self._reply: 10, self._attach: 6, self._post_in_forum: 3,
             self._open_thread: 3, self._rename: 3, self._archive: 2, self._delete_thread: 1, self._pin: 3,
             self._edit: 6, self._delete: 6, self._delete_many: 1, self._remove_file: 2, self._act_by_itself: 6,
-            self._close_or_open: 2, self._ask_everybody: 4,
+            self._close_or_open: 2, self._hide_or_show_history: 3, self._ask_everybody: 4, self._ask_docs: 8,
         }  # fmt: skip
         self._acts_with_the_bot: dict[Act, int] = {
             self._forward: 6, self._ask_about: 8, self._plan: 6, self._click: 8, self._forget: 3, self._forget_all: 1,
             self._opt_out: 2, self._opt_in: 2, self._export: 2, self._ask_why: 1, self._leave_server: 1,
-            self._turn_on_offers: 3, self._stay_away: 1,
+            self._turn_on_offers: 3, self._stay_away: 1, self._ask_alone: 3, self._look: 3, self._look_at_console: 2,
+            self._set: 3,
         }  # fmt: skip
 
     @contextmanager
@@ -82,15 +82,15 @@ class Walk:
         self._is_running = False
 
     async def caught_up(self) -> None:
-        """Waits until the bot has answered what it missed, in all places."""
+        """Waits until the bot has answered what it missed, in all places, and has the tools of its MCP server."""
+        await self._scene.bot.parts.mcp.tried()
         for channel in self._words.readers:
             await self._scene.bot.parts.gate.wait(channel, self._words.guilds[channel])
         await self._scene.at_rest()
 
     async def step(self) -> None:
         """Somebody does something, and the bot is at rest again."""
-        assert self._scene.clock
-        self._scene.clock.advance(self._random.choice(AWAY if self._random.random() < 0.08 else NEAR))
+        self._clock.advance(self._random.choice(AWAY if self._random.random() < 0.08 else NEAR))
         acts = self._acts
         if self._is_running:
             self._expire()
@@ -124,14 +124,18 @@ class Walk:
     # What people do, and other bots
 
     async def _say(self, who: str) -> None:
-        await self._post(who, self._places.one(who), "my code is")
+        seen = (id_ for id_ in (*self._places.channels, *self._places.threads) if self._places.sees(who, id_))
+        there = [id_ for id_ in seen if self._is_running and self._scene.bot.conversations.get(id_)]
+        channel = self._random.choice(there) if there and self._random.random() < 0.6 else self._places.one(who)
+        await self._post(who, channel, self._random.choice(SAYINGS))
 
     async def _mention(self, who: str) -> None:
         await self._post(who, self._places.one(who), f"<@{self._pg.bot_id}> tell me about")
 
     async def _reply(self, who: str) -> None:
         channel = self._places.one(who)
-        if there := [m for m in self._pg.messages(channel)[-15:] if m.type in (0, REPLY)]:
+        there = [m for m in self._pg.messages(channel)[-15:] if m.type in (0, REPLY)]
+        if there and (who in AUTOMATIC or self._places.reads(who, channel)):
             call = f"<@{self._pg.bot_id}> " if self._random.random() < 0.5 else ""
             await self._post(who, channel, f"{call}really,", reply_to=self._random.choice(there).id)
 
@@ -139,7 +143,12 @@ class Walk:
         call = f"<@{self._pg.bot_id}> " if self._random.random() < 0.7 else ""
         word = self._words.new()
         text = f"the plan is {word}"
-        of = [File(f"{word}.txt", "text/plain", text.encode()), File("plan.pdf", "application/pdf", pdf([text]))]
+        of = [
+            File(f"{word}.txt", "text/plain", text.encode()),
+            File("plan.pdf", "application/pdf", pdf([text])),
+            File(f"{word}.png", "image/png", picture("PNG"), description=text),
+            File("said.ogg", "audio/ogg", ogg(b"\x08" + text.encode(), 50), waveform="AAAA", duration_secs=1.0),
+        ]
         channel = self._places.one(who)
         await self._post(who, channel, f"{call}look at", also=[word], attachments=[self._random.choice(of)])
 
@@ -152,9 +161,9 @@ class Walk:
     async def _ask_everybody(self, who: str) -> None:
         """Asks what the bot may offer to answer, as nobody does."""
         await self._post(who, self._places.one(who), "does anybody know how to renew a certificate with")
-        if self._is_running and self._scene.clock:
+        if self._is_running:
             await self._scene.at_rest()
-            self._scene.clock.advance(UNANSWERED_SECONDS)
+            self._clock.advance(UNANSWERED_SECONDS)
             self._scene.bot.proactive_offers.pulse()
 
     async def _act_by_itself(self, _who: str) -> None:
@@ -175,7 +184,7 @@ class Walk:
         if not seen:
             return
         message, person = self._random.choice(seen), self._ids[who]
-        self._watch.ask_in(self._places.one(who))
+        self._speak_in(who, self._places.one(who))
         forward = self._pg.post(self._watch.channel, person, forward=message)
         private = person in self._words.opted_out
         names = [attached["filename"] for attached in message.attachments]
@@ -186,33 +195,6 @@ class Walk:
         ]
         self.log.append(f"{who} forwards {message.id} to {self._watch.channel} as {forward.id}: {message.content}")
         await self._posted_by(who, forward)
-
-    async def _post(
-        self, who: str, channel: int, text: str, *, also: Sequence[str] = (), new: bool = True, **how: Any
-    ) -> None:
-        """Posts a text with a new word. also: other words that are in the text or the files."""
-        self._watch.ask_in(channel)
-        words = [*also, *([self._words.new()] if new else ())]
-        message = self._pg.post(channel, self._ids[who], f"{text} {words[-1]}" if new else text, **how)
-        for word in words:
-            self._note(Said(word, self._ids[who], channel, message.id, self._words.step))
-        to = f", to {message.points_at}" if message.points_at else ""
-        files = [attached["filename"] for attached in message.attachments]
-        self.log.append(f"{who} in {channel} says {message.id}{to}: {message.content} {files or ''}")
-        await self._posted_by(who, message)
-
-    def _note(self, said: Said) -> None:
-        said.private = said.author_id in self._words.opted_out
-        self._words.first[said.word] = said
-
-    async def _posted_by(self, who: str, message: Message) -> None:
-        self._watch.ask_in(message.channel_id, message.id)
-        self._places.posted[who].append(message)
-        if self._is_running and who in PEOPLE:
-            await self._scene.until(lambda: self._scene.bot.parts.inbox.is_over(message.id))
-            await asyncio.sleep(0)
-        else:
-            await self._heard("message", lambda heard: heard.id == message.id)
 
     # Threads and posts
 
@@ -234,7 +216,7 @@ class Walk:
         starter = self._random.choice([m for m in starters if m.type in (0, REPLY)] or [None])
         private, title = self._random.random() < 0.3, self._words.new()
         how: dict[str, Any] = {"private": True} if private else {"message": starter}
-        self._watch.ask_in(channel)
+        self._ask_in(who, channel)
         thread = self._pg.open_thread(channel, person, f"about {title}", **how)
         if private:
             member = self._random.choice([*(self._words.readers[channel] - {person})])
@@ -295,7 +277,7 @@ class Walk:
         own = [message for message in self._places.own(who) if WORD.search(message.content)]
         if own:
             message, word = self._random.choice(own), self._words.new()
-            self._watch.ask_in(message.channel_id, message.id)
+            self._ask_in(who, message.channel_id, message.id)
             self._words.gone(message.id, WORD.findall(message.content))
             self._note(Said(word, self._ids[who], message.channel_id, message.id, self._words.step))
             self.log.append(f"{who} edits {message.id}: {word}")
@@ -327,20 +309,13 @@ class Walk:
     async def _remove_file(self, who: str) -> None:
         if own := [message for message in self._places.own(who) if message.attachments]:
             message = self._random.choice(own)
-            self._watch.ask_in(message.channel_id, message.id)
+            self._ask_in(who, message.channel_id, message.id)
             own_words = WORD.findall(message.content)
             words = [said.word for said in self._words.first.values() if said.message_id == message.id]
             self._words.gone(message.id, set(words) - set(own_words))
             self.log.append(f"{who} removes the file of {message.id}")
             self._pg.world.edit(message, {"attachments": ()})
             await self._heard("raw_message_edit", lambda edited: edited.message_id == message.id)
-
-    async def _heard(self, event: str, check: Callable[..., bool]) -> None:
-        """Waits until the bot, if it is running, has done what it does at an event."""
-        if self._is_running:
-            await self._scene.bot.wait_for(event, check=check, timeout=60)
-            handlers = [task for task in asyncio.all_tasks() if task.get_name().startswith("discord.py: on_")]
-            await asyncio.gather(*handlers)
 
     # Who may be where
 
@@ -353,19 +328,27 @@ class Walk:
             self.log.append(f"{MANAGER} {'opens' if opens else 'closes'} {channel} for {who}")
             await self._heard("guild_channel_update", lambda _, after: after.id == channel)
 
+    async def _hide_or_show_history(self, who: str) -> None:
+        """Somebody may not read what was said in a channel before they came, as who joins later, or may again."""
+        if who != MANAGER:
+            channel = self._random.choice([id_ for id_ in self._places.channels if self._places.sees(who, id_)])
+            self._watch.ask_in(ANYWHERE)
+            shows = self._places.hide_or_show_history(channel, who)
+            self.log.append(f"{MANAGER} {'shows' if shows else 'hides'} the history of {channel} to {who}")
+            await self._heard("guild_channel_update", lambda _, after: after.id == channel)
+
     async def _turn_on_offers(self, _who: str) -> None:
         await self._use(MANAGER, "offers", self._random.choice(self._places.channels), on={})
 
     async def _stay_away(self, _who: str) -> None:
         """Nobody says anything for a month."""
-        assert self._scene.clock
         self._watch.ask_in(ANYWHERE)
         self.log.append("A month passes.")
-        self._scene.clock.advance((RETENTION + timedelta(days=1)).total_seconds())
+        self._clock.advance((RETENTION + timedelta(days=1)).total_seconds())
         self._expire()
         await self._scene.at_rest()
         self._scene.bot.parts.sweep()
-        await self._scene.bot.parts.privacy.expire(self._scene.clock() - RETENTION)
+        await self._scene.bot.parts.privacy.expire(self._clock() - RETENTION)
         await self._watch.search_disk(lambda _: "it is a month old")
         self._words.month_passed()
 
@@ -387,7 +370,7 @@ class Walk:
         if cards:
             card = self._random.choice(cards[-8:])
             label, custom_id, values = self._random.choice(choices(card))
-            self._watch.ask_in(card.channel_id)
+            self._ask_in(who, card.channel_id)
             self._clicked |= {(who, word) for word in words_in([label])}  # what they say by it
             self.log.append(f"{who} clicks {label} on {card.id}")
             try:
@@ -395,6 +378,8 @@ class Walk:
             except ApiError:  # somebody else's answer has disabled it
                 return
             await self._scene.until(lambda: clicked.callback is not None)
+            if clicked.form:
+                await self._fill_in(who, clicked)
 
     async def _forget(self, who: str) -> None:
         await self._use(who, "forget")
@@ -431,14 +416,3 @@ class Walk:
 
     async def _ask_why(self, who: str) -> None:
         self._watch.check("shown", words_in([(await self._use(who, "why")).content]))
-
-    async def _use(self, who: str, name: str, channel: int | None = None, **options: Any) -> Message:
-        self._watch.ask_in(channel or self._places.one(who))
-        if self._watch.channel in self._places.threads:
-            self._pg.change_thread(
-                self._watch.channel, archived=False
-            )  # no command can be used in one that is archived
-        used = self._pg.command(self._watch.channel, self._ids[who], name, options)
-        answer = await self._pg.reply_to(used, timeout=60)
-        self.log.append(f"{who} uses /{name} in {self._watch.channel}: {answer.content[:60]}")
-        return answer

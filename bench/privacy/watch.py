@@ -5,45 +5,55 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
 from bench.privacy.words import ANYWHERE, WORD, Said, Words
-from playground.model import Event
+from playground.model import Channel, Event
+from state.agent_state import GENERAL
 from tests.support.lives import all_on_disk
+from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene
-from tests.support.stub_model import Body, Call, Reply, texts
+from tests.support.stub_model import Body, Call, Reply
 
+DOCS = "docs"
 MAX_CALLS = 3  # of tools in a turn
 
 
 class Watch:
-    """Checks each request to the model, each message of the bot, and the disk.
+    """Checks each request to the models and the remote agent, each message of the bot, and the disk.
 
     found: what was wrong; log: what happened, in words. channel: in which the model is asked; asked: for which
-    messages. links: that whoever asks has just given. gate: that the model waits for in the middle of its answer.
+    messages; by: who gets the answer. links: that whoever asks has just given. gate: that the model waits for in the
+    middle of its answer.
     """
 
-    def __init__(self, scene: Scene, words: Words, random: Random) -> None:
+    def __init__(self, scene: Scene, docs: RemoteAgent, words: Words, random: Random) -> None:
         self.found: list[str] = []
         self.log: list[str] = []
-        self.channel, self.asked = ANYWHERE, frozenset[int]()
+        self.channel, self.asked, self.by = ANYWHERE, frozenset[int](), 0
         self.links: list[str] = []
         self.gate: asyncio.Event | None = None
-        self._scene, self._words, self._random = scene, words, random
+        self._scene, self._docs, self._words, self._random = scene, docs, words, random
         self._calls = 0
-        scene.stub.default = self._answer
-        scene.stub.rewriter_says = self._sum_up
+        self._known_to_docs = defaultdict[str, set[str]](set)
+        docs.default = self._answer_as_docs
+        stub = scene.stub
+        stub.default, stub.judge_says, stub.rewriter_says = self._answer, self._judge, self._sum_up
+        stub.evidence = lambda body: " ".join(words_in([json.dumps(body)])[:5])
+        stub.hears = lambda data: " ".join(words_in([data.decode(errors="replace")]))
         scene.pg.world.listen(self._listen)
 
-    def ask_in(self, channel: int, *asked: int) -> None:
-        """asked: messages, also with the titles of the posts that they open."""
-        self.channel, self.asked, self._calls = channel, frozenset((*asked, *(-id_ for id_ in asked))), 0
+    def ask_in(self, channel: int, *asked: int, by: int = 0) -> None:
+        """asked: messages, also with the titles of the posts that they open. by: 0: somebody who may read all there."""
+        self.channel, self.asked, self.by, self._calls = channel, frozenset((*asked, *(-id_ for id_ in asked))), by, 0
 
-    def check(self, how: str, words: Iterable[str]) -> None:
+    def check(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
         for word in words:
-            if why := self._words.may_not_be_told(word, self.channel, self.asked):
+            why = self._words.may_not_be_told(word, self.channel, self.asked if asked is None else asked, self.by)
+            if why:
                 self.find(f"{how}, though {why}", word)
 
     def find(self, what: str, word: str) -> None:
@@ -59,9 +69,9 @@ class Watch:
                 self.find(f"stored in {path}, though {reason}", found.decode())
 
     def _answer(self, body: Body) -> Reply:
-        words = words_in(texts(body))
+        words = words_in([json.dumps(body)])
         self.check("told", words)
-        if self.gate:
+        if self.gate or "tools" not in body:
             return Reply(f"I see: {', '.join(words[:3])}.", gate=self.gate, chunk=8)
         chance = self._random.random()
         self._calls += 1
@@ -71,16 +81,62 @@ class Watch:
                 return self._calling(tool, link=self._random.choice(self.links))
             if chance < 0.2:
                 return self._calling("search_history", words=self._random.choice([*words, "code"]))
-            if chance < 0.4 and words:
+            if chance < 0.3:
+                own = self._word_of_a_server() if self.by and self._random.random() < 0.5 else ""
+                return self._calling("echo", text=own or self._random.choice([*words, "hm"]))
+            if chance < 0.5 and words:
                 first, second = self._random.choice(words), self._random.choice(words)
-                return self._calling("ask_choice", question=f"Which {first}?", options=[second, "none"])
-        quoted = self._random.sample(words, min(len(words), 3)) if chance > 0.5 else []
+                return self._asking(f"Which {first}?", [second, "none"])
+        quoted = self._random.sample(words, min(len(words), 3)) if chance > 0.6 else []
         return Reply(f"I see: {', '.join(quoted)}.")
 
+    def _asking(self, question: str, options: list[str]) -> Reply:
+        """Asks people something by a tool."""
+        match self._random.choice(("ask_choice", "ask_choice", "ask_text", "ask_confirmation", "create_poll")):
+            case "ask_choice" | "create_poll" as name:
+                return self._calling(name, question=question, options=options)
+            case name:
+                return self._calling(name, question=question)
+
+    def _word_of_a_server(self) -> str:
+        """A word that an MCP server gives for an answer, which goes with the question and whoever asked it."""
+        word, author = self._words.new(), self.by
+        question = max(self.asked, default=0)
+        self._words.first[word] = Said(
+            word, author, self.channel, question, self._words.step, private=author in self._words.opted_out
+        )
+        return word
+
     def _sum_up(self, body: Body) -> Reply:
-        words = words_in(texts(body))
-        self.check("told for a summary", words)
+        """A summary, or a question in full."""
+        words = words_in([json.dumps(body)])
+        self._check_for_all("told for a summary", words)
         return Reply(" ".join(words) or "nothing")
+
+    def _judge(self, body: Body) -> bool:
+        """Judges a message or a question to everybody, which may be another one's, or picks an agent."""
+        asked = json.dumps(body)
+        words = WORD.findall(asked)
+        is_offer = '"can_help"' in asked and words
+        self._check_for_all("told the judge", words, self._words.first[words[-1]].channel_id if is_offer else None)
+        agents = (DOCS, GENERAL, "not sure")
+        self._scene.stub.picks = self._random.choice(agents) if '"agent"' in asked else ""
+        return self._random.random() < 0.5
+
+    def _check_for_all(self, how: str, words: Iterable[str], channel: int | None = None) -> None:
+        """Checks what a model is told that answers nobody. channel: in which, if it is not the one that is asked in."""
+        before = self.channel, self.by
+        self.channel, self.by = self.channel if channel is None else channel, 0
+        self.check(how, words)
+        self.channel, self.by = before
+
+    def _answer_as_docs(self, content: str) -> RemoteReply:
+        """The remote agent knows all that it was told in the same conversation."""
+        known = self._known_to_docs[self._docs.asked[-1].path]
+        self.check("told the remote agent", words_in([content]), ())
+        known.update(words_in([content]))
+        self.check("known to the remote agent", sorted(known))
+        return whole(f"I know: {', '.join(self._random.sample(sorted(known), min(len(known), 3)))}.")
 
     def _calling(self, tool: str, **arguments: Any) -> Reply:
         return Reply(calls=(Call(tool, json.dumps(arguments), f"call-{len(self.log)}-{self._calls}"),))
@@ -88,13 +144,25 @@ class Watch:
     def _listen(self, event: Event) -> None:
         """Notes which words stand in the bot's messages."""
         message = event.message
+        thread = event.channel.thread if event.channel and event.name == "THREAD_CREATE" else None
+        if event.channel and thread and thread.owner_id == self._scene.pg.bot_id:
+            self._check_title(event.channel)
         if message and message.author.id == self._scene.pg.bot_id and event.name.startswith("MESSAGE_"):
             others = [said for said in self._words.answers if said.message_id != message.id]
-            words = words_in([message.content])
+            words = words_in([message.content, json.dumps(message.poll)])
             if event.name == "MESSAGE_CREATE":
                 self.check("posted", words)
             here = [Said(word, message.author.id, message.channel_id, message.id, self._words.step) for word in words]
             self._words.answers = others + here
+
+    def _check_title(self, thread: Channel) -> None:
+        """Checks the title of a thread that the bot has opened, for each who sees it."""
+        before = self.channel, self.by
+        self.channel = thread.parent_id or 0
+        for reader in self._words.readers[self.channel]:
+            self.by = reader
+            self.check("in a title", words_in([thread.name]), ())
+        self.channel, self.by = before
 
 
 def words_in(told: Iterable[str]) -> list[str]:

@@ -38,7 +38,9 @@ class Words:
     """All words, by who said them first, and where they stand by forwards and the bot's answers since.
 
     people_forgotten, channels_forgotten: the step in which they were last. readers: of each channel, who may read it;
-    guilds: of each, its server, 0 for direct messages. step: the current one.
+    guilds: of each, its server, 0 for direct messages. parents: of threads, their channels. unread: of channels, who
+    may not read there what was said before they came; came: in which step each person came into a channel's
+    conversation; quoted: in which each message was replied to last, which shows it once more. step: the current one.
     """
 
     readers: dict[int, frozenset[int]]
@@ -49,6 +51,10 @@ class Words:
     people_forgotten: dict[int, int] = field(default_factory=dict)
     channels_forgotten: dict[int, int] = field(default_factory=dict)
     opted_out: set[int] = field(default_factory=set)
+    parents: dict[int, int] = field(default_factory=dict)
+    unread: dict[int, frozenset[int]] = field(default_factory=dict)
+    came: dict[tuple[int, int], int] = field(default_factory=dict)
+    quoted: dict[int, int] = field(default_factory=dict)
     step: int = 0
     _numbers: count[int] = field(default_factory=count)
 
@@ -72,6 +78,14 @@ class Words:
             if said.channel_id == channel_id:
                 said.stands = False
 
+    def come(self, channel_id: int, person: int) -> None:
+        """Notes that somebody speaks in a channel."""
+        self.came.setdefault((channel_id, person), self.step)
+
+    def ended(self, channel_id: int) -> None:
+        """Notes that a channel's conversation is over."""
+        self.came = {where: step for where, step in self.came.items() if where[0] != channel_id}
+
     def month_passed(self) -> None:
         """Notes that nothing is kept any more: what stands in Discord may be read again, if somebody asks about it."""
         self.people_forgotten.clear()
@@ -86,7 +100,7 @@ class Words:
 
     def may_not_be_kept(self, word: str) -> str:
         """Why it must not be stored; empty: it may be. A tool call may repeat a title that a thread had."""
-        why, first = self.may_not_be_told(word, ANYWHERE, ()), self.first[word]
+        why, first = self.may_not_be_told(word, ANYWHERE), self.first[word]
         is_title = first.message_id == -first.channel_id
         is_post = any(said.message_id == said.channel_id == first.channel_id for said in self.first.values())
         return "" if why == "deleted" and is_title and not is_post else why
@@ -103,15 +117,27 @@ class Words:
             self.people_forgotten.get(said.author_id, 0), self.channels_forgotten.get(said.channel_id, 0)
         )
 
-    def _may_be_read(self, there: int, here: int) -> bool:
-        """Whether what was said there may be told here: all who read here may read there, in the same server."""
-        if here in (there, ANYWHERE):
-            return True
-        guild = self.guilds[there]
-        return guild != 0 and guild == self.guilds[here] and self.readers[here] <= self.readers[there]
+    def unread_in(self, channel_id: int) -> frozenset[int]:
+        return self.unread.get(self.parents.get(channel_id, channel_id), frozenset())
 
-    def may_not_be_told(self, word: str, channel_id: int, asked: Iterable[int]) -> str:
-        """Why it must not be told to the model that answers these messages in a channel; empty: it may be."""
+    def _may_be_read(self, said: Said, here: int, by: int) -> bool:
+        """Whether what was said may be told to somebody here: they were there, or all who read here may read all that
+        was said there, in the same server."""
+        there, parent = said.channel_id, self.parents.get(here, here)
+        if here == ANYWHERE:
+            return True
+        if there in (here, parent):
+            came = min(self.came.get((id_, by), self.step) for id_ in (here, parent))
+            is_title = said.message_id == -here  # which all see who see the thread
+            return (
+                is_title or by not in self.unread_in(here) or max(said.at, self.quoted.get(said.message_id, 0)) >= came
+            )
+        guild, readers = self.guilds[there], self.readers[there] - self.unread_in(there)
+        return guild != 0 and guild == self.guilds[here] and self.readers[here] <= readers
+
+    def may_not_be_told(self, word: str, channel_id: int, asked: Iterable[int] = (), by: int = 0) -> str:
+        """Why it must not be told to the model that answers these messages in a channel; empty: it may be. by: who gets
+        the answer."""
         first = self.first[word]
         others = [said for said in (*self.forwards, *self.answers) if said.word == word]
         if any(said.message_id in asked for said in (first, *others)):
@@ -123,5 +149,5 @@ class Words:
             standing.append(first)
         if not standing:
             return "private" if first.private else "deleted"
-        is_read = any(self._may_be_read(said.channel_id, channel_id) for said in standing)
+        is_read = any(self._may_be_read(said, channel_id, by) for said in standing)
         return "" if is_read else "not to be read there"

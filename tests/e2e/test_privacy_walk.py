@@ -8,6 +8,7 @@ import pytest
 
 from bench.privacy.__main__ import walked
 from bench.privacy.words import Said, Words
+from channel_conversation import ChannelConversation
 from state.consent import Forgotten
 from tests.support.stub_model import StubModel
 
@@ -22,10 +23,11 @@ async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) 
 
 
 @pytest.mark.slow
-async def test_a_walk_finds_what_is_read_again_after_it_was_forgotten(
-    stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("owner", "broken"), [(Forgotten, "mark"), (ChannelConversation, "asked")])
+async def test_a_walk_finds_what_is_known_still_after_it_was_forgotten(
+    stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, broken: str
 ) -> None:
-    monkeypatch.setattr(Forgotten, "mark", lambda *_: None)
+    monkeypatch.setattr(owner, broken, lambda *_: None)
     walks = [await walked(stub, tmp_path / str(seed), seed, steps=60, lives=2) for seed in range(5)]
     assert any("forgotten" in found for walk in walks for found in walk.found)
 
@@ -63,3 +65,21 @@ def test_a_word_is_for_its_server_and_goes_with_its_message_or_thread() -> None:
     assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["deleted", "", ""]
     words.channel_gone(THREAD)
     assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["deleted", "", "deleted"]
+
+
+def test_a_newcomer_is_told_what_was_said_since_they_came_and_where_they_are_nothing_of_before_is_told() -> None:
+    readers = dict.fromkeys((GENERAL, THREAD, HIDDEN), frozenset((ADA, BEN)))
+    words = Words(readers, dict.fromkeys(readers, 1), parents={THREAD: GENERAL}, unread={GENERAL: frozenset((BEN,))})
+    for step, (word, channel, message) in enumerate(
+        [("before", GENERAL, 20), ("since", GENERAL, 21), ("title", THREAD, -THREAD)], 1
+    ):
+        words.first[word] = Said(word, ADA, channel, message, at=step)
+    words.step = 2
+    words.come(GENERAL, BEN)
+    words.step = 3
+    told = {by: [not words.may_not_be_told(word, GENERAL, by=by) for word in words.first] for by in (ADA, BEN)}
+    assert told == {ADA: [True, True, False], BEN: [False, True, False]}
+    assert [not words.may_not_be_told(word, THREAD, by=BEN) for word in words.first] == [False, True, True]
+    assert not any(not words.may_not_be_told(word, HIDDEN) for word in words.first)  # where Ben reads
+    words.ended(GENERAL)
+    assert words.may_not_be_told("since", GENERAL, by=BEN)

@@ -59,7 +59,9 @@ class StubModel:
         self.default: Callable[[Body], Reply] = lambda body: Reply(f"You said: {last_line(body)}")
         self.judge_says: Callable[[Body], Reply | bool] = lambda _body: False
         self.judge_gate: asyncio.Event | None = None
+        self.evidence: Callable[[Body], str] = lambda _body: "the stub says so"  # as the judge and the coordinator
         self.picks = ""  # the agent that it picks as the coordinator's model
+        self.hears: Callable[[bytes], str] = lambda _data: "buy milk"  # as a model that transcribes
         self.rewriter_says: Callable[[Body], Reply] = lambda _body: Reply()
         self.requests: list[Body] = []
         self.judged: list[Body] = []
@@ -72,6 +74,7 @@ class StubModel:
     async def start(self) -> None:
         app = web.Application()
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/audio/transcriptions", self._transcribe)
         self._runner = web.AppRunner(app, shutdown_timeout=0.001)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -114,6 +117,11 @@ class StubModel:
     def used(self, tokens: int) -> Body:
         return _usage(tokens)
 
+    async def _transcribe(self, request: web.Request) -> web.Response:
+        file = (await request.post())["file"]
+        assert isinstance(file, web.FileField)
+        return web.json_response({"text": self.hears(file.file.read())})
+
     async def _rewrite(self, body: Body) -> web.Response:
         self.rewritten.append(body)
         says = self.rewriter_says(body)
@@ -138,7 +146,7 @@ class StubModel:
             await self.judge_gate.wait()
         tool = body["tools"][0]["function"]
         forms = {name: form for name, form in tool["parameters"]["properties"].items() if name != "evidence"}
-        ruling = json.dumps({"evidence": "the stub says so"} | dict.fromkeys(forms, self.picks or says))
+        ruling = json.dumps({"evidence": self.evidence(body)} | dict.fromkeys(forms, self.picks or says))
         call = {"id": "1", "type": "function", "function": {"name": tool["name"], "arguments": ruling}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         return web.json_response(
