@@ -12,10 +12,12 @@ import os
 import random
 import sys
 from pathlib import Path
+from signal import SIGTERM
 from tempfile import TemporaryDirectory
 
 import tests.support
 from bench.privacy.walk import SETTINGS, Walk
+from bench.shards.processes import Redis
 from tests.support.clock import FakeClock
 from tests.support.lives import life, open_stage
 from tests.support.remote_agent import RemoteAgent
@@ -33,13 +35,14 @@ def main() -> int:
     parser.add_argument("--walks", type=int, default=20)
     parser.add_argument("--steps", type=int, default=60, help="in each life of the bot")
     parser.add_argument("--lives", type=int, default=2)
+    parser.add_argument("--redis", action="store_true", help="keep things in Redis instead of a file")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="of the first walk")
     given = parser.parse_args()
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # a bot that is killed hangs up on its model
     wrong = 0
     for seed in range(given.seed, given.seed + given.walks):
-        walk = asyncio.run(_take(seed, given.steps, given.lives))
-        print(f"--seed {seed} --walks 1: {len(walk.found)} found", flush=True)
+        walk = asyncio.run(_take(seed, given.steps, given.lives, in_redis=given.redis))
+        print(f"--seed {seed}{' --redis' if given.redis else ''} --walks 1: {len(walk.found)} found", flush=True)
         if walk.found:
             print("\n".join(walk.log[-SHOWN:]))
         wrong += bool(walk.found)
@@ -47,25 +50,31 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-async def _take(seed: int, steps: int, lives: int) -> Walk:
+async def _take(seed: int, steps: int, lives: int, *, in_redis: bool) -> Walk:
     stub = StubModel()
     await stub.start()
     os.environ.update(OPENAI_BASE_URL=stub.url, OPENAI_API_KEY="key-of-the-stub")
     try:
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            return await walked(stub, Path(folder) / "state", seed, steps=steps, lives=lives)
+            return await walked(stub, Path(folder) / "state", seed, steps=steps, lives=lives, in_redis=in_redis)
     finally:
         await stub.stop()
 
 
-async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives: int) -> Walk:
-    """A walk, which ends where something is found. folder: where the bot keeps things."""
-    docs = RemoteAgent()
+async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives: int, in_redis: bool = False) -> Walk:
+    """A walk, which ends where something is found. folder, in_redis: where the bot keeps things."""
+    docs, redis = RemoteAgent(), Redis(folder.parent) if in_redis else None
     await docs.start()
+    if redis:
+        await redis.start()
+        await asyncio.to_thread(folder.mkdir)  # which the bot makes for its log only
     try:
         async with open_stage(stub, folder, clock=FakeClock()) as scene:
             walk = Walk(scene, docs, seed)
             settings = SETTINGS | {"agents": AGENTS.format(docs.url), "mcp_config": SERVERS}
+            if redis:
+                walk.keep_in(redis.url)
+                settings["redis_url"] = redis.url
             for _ in range(lives):
                 with walk.wakes():
                     async with life(scene, model="openai-chat:stub", **settings):
@@ -80,6 +89,8 @@ async def walked(stub: StubModel, folder: Path, seed: int, *, steps: int, lives:
             return walk
     finally:
         await docs.stop()
+        if redis:
+            await redis.end(SIGTERM)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,10 @@ class Ground:
         self._clicked: set[tuple[str, str]] = set()
         self._is_running = False
 
+    def keep_in(self, redis_url: str) -> None:
+        """Notes where the bot keeps things beside its folder."""
+        self._watch.redis_url = redis_url
+
     def _ask_in(self, who: str, channel: int, *asked: int) -> None:
         """Notes that somebody does what the bot may answer. asked: as for Watch.ask_in."""
         self._watch.ask_in(channel, *asked, by=self._ids[who])

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from random import Random
 from typing import Any
+
+import redis
 
 from bench.privacy.words import ANYWHERE, WORD, Said, Words
 from playground.model import Channel, Event
 from state.agent_state import GENERAL
+from storage.redis_store import STATE_KEY
+from storage.state_key import KEY_FILE
 from tests.support.lives import all_on_disk
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene
@@ -27,7 +33,7 @@ class Watch:
 
     found: what was wrong; log: what happened, in words. channel: in which the model is asked; asked: for which
     messages; by: who gets the answer. links: that whoever asks has just given. gate: that the model waits for in the
-    middle of its answer.
+    middle of its answer. redis_url: where the bot keeps things beside its folder; None: nowhere.
     """
 
     def __init__(self, scene: Scene, docs: RemoteAgent, words: Words, random: Random) -> None:
@@ -36,6 +42,7 @@ class Watch:
         self.channel, self.asked, self.by = ANYWHERE, frozenset[int](), 0
         self.links: list[str] = []
         self.gate: asyncio.Event | None = None
+        self.redis_url: str | None = None
         self._scene, self._docs, self._words, self._random = scene, docs, words, random
         self._calls = 0
         self._known_to_docs = defaultdict[str, set[str]](set)
@@ -64,9 +71,22 @@ class Watch:
         """Seeks in what is stored the words that must not be there. why: as Words.may_not_be_kept()."""
         await self._scene.bot.snapshots.settled()
         await self._scene.bot.decision_log.flush()
-        for path, found in {*all_on_disk(self._scene.folder, re.compile(WORD.pattern.encode()))}:
+        folder = self._with_redis(self.redis_url) if self.redis_url else self._scene.folder
+        for path, found in {*all_on_disk(folder, re.compile(WORD.pattern.encode()))}:
             if reason := (why or self._words.may_not_be_kept)(found.decode()):
                 self.find(f"stored in {path}, though {reason}", found.decode())
+
+    def _with_redis(self, url: str) -> Path:
+        """A folder with what is in the bot's own and in Redis."""
+        folder = self._scene.folder.with_name("searched")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._scene.folder, folder)
+        with redis.Redis.from_url(url) as client:
+            kept: list[Any] = [client.dump(name) for name in client.scan_iter()]
+            key: Any = client.get(STATE_KEY)
+        (folder / "redis").write_bytes(b"\n".join(kept))
+        (folder / KEY_FILE).write_bytes(key)
+        return folder
 
     def _answer(self, body: Body) -> Reply:
         words = words_in([json.dumps(body)])
