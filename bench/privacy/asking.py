@@ -61,7 +61,7 @@ class Asking(Ground):
         channel = self._random.choice([*self._places.channels, *self._places.threads])
         answer = await self._use(MANAGER, name, channel, **options)
         title = -channel  # which Discord shows there
-        self._watch.check("shown", words_in([answer.content, json.dumps(answer.embeds)]), [title])
+        self._watch.check_shown(f"by /{name}", words_in([answer.content, json.dumps(answer.embeds)]), [title])
 
     async def _set(self, _who: str) -> None:
         """The manager sets the bot up in another way, mostly as it was."""
@@ -86,4 +86,4 @@ class Asking(Ground):
             for page, self._watch.channel in pages.items():
                 async with browser.get(f"{address}/console/{page}".rstrip("/")) as response:
                     assert response.status in (200, 404)  # an archived thread has no page
-                    self._watch.check(f"shown on {page}", words_in([await response.text()]))
+                    self._watch.check_shown(f"on {page}", words_in([await response.text()]))

@@ -67,7 +67,7 @@ class Walk(Asking):
         }  # fmt: skip
         self._acts_with_the_bot: dict[Act, int] = {
             self._forward: 6, self._ask_about: 8, self._plan: 6, self._click: 8, self._forget: 3, self._forget_all: 1,
-            self._opt_out: 2, self._opt_in: 2, self._export: 2, self._ask_why: 1, self._leave_server: 1,
+            self._opt_out: 2, self._opt_in: 2, self._export: 2, self._ask_why: 5, self._leave_server: 1,
             self._turn_on_offers: 3, self._stay_away: 1, self._ask_alone: 3, self._look: 3, self._look_at_console: 2,
             self._set: 3,
         }  # fmt: skip
@@ -415,4 +415,8 @@ class Walk(Asking):
                     self._watch.find(f"exported to {who}", word)
 
     async def _ask_why(self, who: str) -> None:
-        self._watch.check("shown", words_in([(await self._use(who, "why")).content]))
+        seen = self._places.seen(who)
+        message = self._random.choice(seen) if seen and self._random.random() < 0.5 else None
+        name, channel = ("Why?", message.channel_id) if message else ("why", self._places.one(who))
+        answer = await self._use(who, name, channel, target=message)
+        self._watch.check_shown(f"by /{name}", words_in([answer.content]))

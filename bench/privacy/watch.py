@@ -63,6 +63,10 @@ class Watch:
             if why:
                 self.find(f"{how}, though {why}", word)
 
+    def check_shown(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
+        """Checks what people are shown beside answers: the judge's words may repeat a title that a thread had."""
+        self.check(f"shown {how}", [word for word in words if not self._words.is_former_title(word)], asked)
+
     def find(self, what: str, word: str) -> None:
         self.found.append(f"{what}: {self._words.first[word]}, in {self.channel}")
         self.log.append(f"!! {self.found[-1]}")

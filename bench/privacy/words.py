@@ -100,10 +100,14 @@ class Words:
 
     def may_not_be_kept(self, word: str) -> str:
         """Why it must not be stored; empty: it may be. A tool call may repeat a title that a thread had."""
-        why, first = self.may_not_be_told(word, ANYWHERE), self.first[word]
+        return "" if self.is_former_title(word) else self.may_not_be_told(word, ANYWHERE)
+
+    def is_former_title(self, word: str) -> bool:
+        """Whether a thread that is no post had it in its title, and nothing else is wrong with it."""
+        first = self.first[word]
         is_title = first.message_id == -first.channel_id
         is_post = any(said.message_id == said.channel_id == first.channel_id for said in self.first.values())
-        return "" if why == "deleted" and is_title and not is_post else why
+        return is_title and not is_post and self.may_not_be_told(word, ANYWHERE) == "deleted"
 
     def is_erased(self, word: str) -> bool:
         """Whether its author was forgotten since they last said or forwarded it, or all that was said there."""
