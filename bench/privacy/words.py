@@ -130,12 +130,13 @@ class Words:
         there, parent = said.channel_id, self.parents.get(here, here)
         if here == ANYWHERE:
             return True
+        is_title = said.message_id == -there
+        if is_title and self.parents.get(there) == here and self.readers[here] <= self.readers[there]:
+            there = here  # where a message says that the thread was begun
         if there in (here, parent):
             came = min(self.came.get((id_, by), self.step) for id_ in (here, parent))
-            is_title = said.message_id == -here  # which all see who see the thread
-            return (
-                is_title or by not in self.unread_in(here) or max(said.at, self.quoted.get(said.message_id, 0)) >= came
-            )
+            is_seen = said.message_id == -here or max(said.at, self.quoted.get(said.message_id, 0)) >= came
+            return is_seen or by not in self.unread_in(here)  # all who see a thread see its title
         guild, readers = self.guilds[there], self.readers[there] - self.unread_in(there)
         return guild != 0 and guild == self.guilds[here] and self.readers[here] <= readers
 
