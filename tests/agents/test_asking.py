@@ -568,7 +568,7 @@ async def test_a_tool_that_hangs_makes_the_answer_late(stub: StubModel, model: M
         await asyncio.Event().wait()
 
     stub.replies.append(Reply("One moment.", calls=(Call("wait_for_ever", "{}"),)))
-    agent = GeneralAgent(model, tools=[Tool(wait_for_ever)], stall_seconds=0.1)
+    agent = GeneralAgent(model, tools=[Tool(wait_for_ever)], stall_seconds=0.4)
     outcome = await agent.respond(request(said(ANNA)), lambda _: None)
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text) == (FailureKind.LATE, "One moment.")
