@@ -146,6 +146,17 @@ class PromptCards:
             if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
+    def reworded(self, channel_id: int, message_id: int) -> bool:
+        """Ends the mini-apps' prompts that may quote a message that was edited, and drops such soft context. Returns
+        whether there were any."""
+        source = self._states.soft_context(channel_id).get("source_miniapp_id", "")
+        is_quoted = message_id in self._said(source, channel_id)
+        if is_quoted:
+            self._states.drop_soft_context(channel_id)
+        quoting = [p for p in self._states.prompts(channel_id) if message_id in self._said_for(p)]
+        self.settle(filter(self._states.clear_prompt, quoting), WITHDRAWN)
+        return is_quoted or bool(quoting)
+
     def withdraw(self, channel_id: int, is_meant: Callable[[int | None], bool]) -> None:
         """Ends the agent's prompts that are being posted, or on cards that are meant. is_meant: called with the id."""
         for prompt in self._states.prompts(channel_id):

@@ -174,7 +174,7 @@ class MiniApp(ABC):
         """Drops what one person said there; None: what everybody said."""
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:  # noqa: B027 - most keep nothing
-        """Drops what these messages said: they were deleted in Discord."""
+        """Drops what these messages said: they were edited or deleted in Discord."""
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:  # noqa: B027 - most keep nothing
         """Drops what messages with lower ids said: they are older than the retention time."""

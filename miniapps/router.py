@@ -137,12 +137,16 @@ class MiniAppRouter:
             log.exception("miniapp_failed", miniapp=miniapp_id, problem="said raised")
             return {}
 
+    def quotes(self, chat_guid: ChatGuid, message_id: int) -> bool:
+        """Whether a mini-app keeps words of this message."""
+        return any(message_id in self.said(miniapp_id, chat_guid) for miniapp_id in self._apps)
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         """Makes all mini-apps drop what one person said there; None: what everybody said."""
         self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
-        """Makes all mini-apps drop what deleted messages said."""
+        """Makes all mini-apps drop what these messages said, which were edited or deleted."""
         self._have_all(chat_guid, "retract", lambda app: app.retract(chat_guid, message_ids))
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:

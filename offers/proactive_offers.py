@@ -245,11 +245,16 @@ class ProactiveOffers:
 
     # What is taken back
 
-    def revised(self, channel_id: int, message: MessageRecord) -> bool:
-        """Follows an edit: an open offer is then about the new words. Returns whether the message is its subject."""
+    def revised(self, channel_id: int, message: MessageRecord, *, is_reworded: bool = True) -> bool:
+        """Follows an edit: an open offer is then about the new words. Returns whether the message is its subject.
+
+        is_reworded: its author changed its words, which a mini-app's note may have.
+        """
         if (channel := self._channels.get(channel_id)) is None:
             return False
         channel.recent.revise(message)
+        if is_reworded:
+            self._drop_notes(channel, lambda note: note.source_id == message.message_id)
         offer = channel.offer
         is_subject = bool(offer and offer.opportunity.subject and offer.subject_id == message.message_id)
         if offer and is_subject:

@@ -241,6 +241,9 @@ class PromptHolder(Holder):
         self._states = states
         self._conversations = conversations
 
+    def revised(self, edit: Edit) -> bool:
+        return edit.may_be_reworded and self._prompts.reworded(edit.channel_id, edit.message.message_id)
+
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
             if what.message_ids is None:
@@ -266,6 +269,12 @@ class MiniAppHolder(Holder):
     def __init__(self, miniapps: MiniAppRouter, snapshots: Snapshots) -> None:
         self._miniapps = miniapps
         self._snapshots = snapshots
+
+    def revised(self, edit: Edit) -> bool:
+        is_quoted = edit.may_be_reworded and self._miniapps.quotes(edit.channel_id, edit.message.message_id)
+        if is_quoted:
+            self._miniapps.retract(edit.channel_id, {edit.message.message_id})
+        return is_quoted
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
@@ -308,7 +317,7 @@ class OfferHolder(Holder):
 
     def revised(self, edit: Edit) -> bool:
         return self._proactive_offers.listens(edit.channel_id) and self._proactive_offers.revised(
-            edit.channel_id, edit.message
+            edit.channel_id, edit.message, is_reworded=edit.may_be_reworded
         )
 
     def forget(self, what: Forget) -> None:

@@ -362,6 +362,28 @@ async def test_a_question_of_a_mini_apps_that_quotes_what_is_gone_is_withdrawn(s
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
 
 
+@pytest.mark.parametrize("words", ["a note", "a name"])
+async def test_a_mini_app_keeps_nothing_that_its_author_edited_out(scene: Scene, words: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    if words == "a note":
+        await scene.ask("Chloe", "add Shake Shack Shibuya")
+        said = scene.say("Chloe", f"get the {SECRET} burger")
+        await scene.answer_to(said)
+    else:
+        said = scene.mention("Chloe", f"add {SECRET} bar to the trip")
+        await scene.answer_to(said)
+        await scene.answer_to(scene.say("Chloe", "yes"))
+    await scene.edit(said, "never mind")
+    scene.bot.conversations.end(said.channel_id)
+    for _ in range(HISTORY_MESSAGES):  # else the bot's own words are read from the channel
+        scene.say("Ada", "hello")
+    await scene.ask("Ben", "what was the last thing that you did?")
+    assert SECRET not in scene.told()
+    assert SECRET not in (await scene.ask("Ben", "list our trip")).content
+    await scene.bot.snapshots.settled()
+    assert not in_snapshots(scene.folder, SECRET)
+
+
 async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
     """In the thread itself they have said nothing."""
     scene.stub.default = lambda _: Reply("I see.")
