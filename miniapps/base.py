@@ -167,7 +167,10 @@ class MiniApp(ABC):
         return True
 
     def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002 - most keep nothing
-        """The messages whose words it keeps there, or has in its soft context: message id -> author id."""
+        """The messages whose words it keeps there, or has in its soft context: message id -> author id.
+
+        With 0: 0 it also keeps something of messages that are gone, which people who came since are not told either.
+        """
         return {}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing

@@ -84,7 +84,10 @@ class TripPlanner(MiniApp):
         return stop is not None and len(stop.notes) < MAX_NOTES
 
     def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:
-        return {by.message_id: by.author_id for by in self._trips.get(chat_guid, Trip()).all_said}
+        trip = self._trips.get(chat_guid, Trip())
+        # Of a venue whose message is gone it is not known any more who was there when it was added.
+        nobodys = {0: 0} if any(stop.said is None for stop in trip.stops) else {}
+        return nobodys | {by.message_id: by.author_id for by in trip.all_said}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         trip = self._trips.get(chat_guid)

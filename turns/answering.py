@@ -324,7 +324,7 @@ class Answering:
     def _drawn_on(self, miniapp_id: str | None, channel_id: int) -> Mapping[int, int]:
         """What a mini-app keeps there, as message id -> author id; notes that the answer may have their words."""
         kept = self._miniapps.said(miniapp_id or "", channel_id)
-        self._records.looked_up(channel_id, [("person", who) for who in kept.values()])
+        self._records.looked_up(channel_id, [("person", who) for who in kept.values() if who])
         return kept
 
     async def _flow(self, question: Question, conversation: ChannelConversation | None) -> Answer | Failure:

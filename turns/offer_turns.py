@@ -42,7 +42,7 @@ def record_offer(
     else:
         conversations.start(channel_id, context)
     kept = miniapps.said(note.miniapp_id, channel_id) if note else {}
-    conversations.record_looked_up(channel_id, [("person", who) for who in kept.values()])
+    conversations.record_looked_up(channel_id, [("person", who) for who in kept.values() if who])
     name, me = discord.bot()
     record = MessageRecord(
         author=name,

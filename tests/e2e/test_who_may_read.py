@@ -221,6 +221,21 @@ async def test_a_mini_app_tells_a_newcomer_nothing_that_was_said_before(scene: S
     assert "bluebell" in (await scene.ask("Chloe", "list our trip")).content
 
 
+@pytest.mark.parametrize("by", ["deleting", "forgetting"])
+async def test_a_place_on_the_list_whose_message_is_gone_is_told_no_newcomer(scene: Scene, by: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    added = scene.mention("Ada", "add Shake Shack Shibuya")
+    await scene.answer_to(added)
+    if by == "deleting":
+        await scene.delete(added)
+    else:
+        await scene.use("Ada", "forget")
+    assert (await scene.ask("Ben", "list our trip")).content == "I see."
+    assert "Shibuya" not in scene.told()
+    assert "Shibuya" in (await scene.ask("Chloe", "list our trip")).content
+
+
 class Notes(MiniApp):
     """Keeps what people note, and asks everybody whether to show it."""
 
