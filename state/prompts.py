@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
@@ -66,9 +66,10 @@ class Ask:
     anyone: bool = False
 
     @classmethod
-    def to_go_on(cls, ends_with: str, source_handler: str) -> Ask:
-        """Offers to go on with an answer that was cut, which ends with these words."""
-        return cls(AwaitingType.SELECTION, (GO_ON,), {ENDS_WITH: ends_with}, source_handler)
+    def to_go_on(cls, ends_with: str, source_handler: str, newcomers: Collection[int] = ()) -> Ask:
+        """Offers to go on with an answer that was cut, which ends with these words. newcomers: as the property."""
+        context = {ENDS_WITH: ends_with, NEWCOMERS: [*newcomers]}
+        return cls(AwaitingType.SELECTION, (GO_ON,), context, source_handler)
 
     @property
     def ends_with(self) -> str:
