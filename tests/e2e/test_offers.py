@@ -292,6 +292,15 @@ async def test_a_mini_app_comes_back_to_what_it_did(scene: Scene) -> None:
     assert not scene.stub.requests
 
 
+async def test_a_mini_app_does_not_come_back_to_words_that_were_edited_out(scene: Scene) -> None:
+    added = await scene.ask("Ben", "add tokyo skytree")
+    noted = scene.say("Ben", "get the certbot burger")
+    await scene.answer_to(noted)
+    assert "certbot" in str(scene.bot.parts.offer_channels.open(added.channel_id).notes)
+    await scene.edit(noted, "never mind")
+    assert "certbot" not in str(scene.bot.parts.offer_channels.open(added.channel_id).notes)
+
+
 async def test_a_tour_is_a_talk_that_only_its_reader_sees(scene: Scene) -> None:
     card = await scene.use("Ben", "tour")
     assert "**Ask me**" in card.content
