@@ -328,6 +328,7 @@ CREATIONS: dict[str, Callable[[], web.Response]] = {
     "no object": lambda: web.json_response([]),
     "no id": lambda: web.json_response({"object": "conversation"}),
     "half a character": lambda: web.json_response({"id": "conv_\ud800"}),
+    "nested too deep": lambda: web.Response(text="[" * 9_000, content_type="application/json"),
     "a long id": lambda: web.json_response({"id": "x" * 300}),
 }
 
