@@ -260,7 +260,9 @@ class GeneralAgent:
                 run.unseen = request.allowance.unseen
                 return None
             case Cap.TURN:
-                kind = FailureKind.TURN_CAP if run.requests or run.shows_pictures else FailureKind.TOO_LONG
+                alone = most_tokens(run.messages[-1:], told, run.by.names) + output  # as in a new conversation
+                are_many = run.shows_pictures and alone > (request.allowance.left or 0)
+                kind = FailureKind.TURN_CAP if run.requests or are_many else FailureKind.TOO_LONG
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
                 )

@@ -203,17 +203,22 @@ class Allowance:
         self.all_spent: list[Spent] = []
         self.unseen = 0  # the part of the reservation for what cannot be predicted
 
+    @property
+    def left(self) -> int | None:
+        """The tokens that the turn may still use; None: there is no cap."""
+        cap = self._budget.turn_tokens
+        return None if cap is None else cap - self._before - self._counted
+
     async def reserve(self, tokens: int, unseen: int = 0, *, output: int = 0, models: Sequence[str] = ()) -> Cap | None:
         """Reserves what the next call may use; waits while other calls have reserved it. Returns a cap that is reached.
 
         output: the part of the tokens that the model may write. unseen: tokens that it may use beyond the predicted
         ones; at most what the turn has left. models: those that may answer.
         """
-        if self._budget.turn_tokens is not None:
-            left = self._budget.turn_tokens - self._before - self._counted - tokens
-            if left < 0:
+        if (left := self.left) is not None:
+            if tokens > left:
                 return Cap.TURN
-            unseen = min(unseen, left)
+            unseen = min(unseen, left - tokens)
         self.unseen = unseen
         self.count(self._counted)
         call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)

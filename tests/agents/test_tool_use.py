@@ -483,6 +483,19 @@ async def test_pictures_are_reserved_at_what_the_model_that_sees_them_is_billed(
     assert (outcome.kind, stub.requests) == (FailureKind.TURN_CAP, [])
 
 
+async def test_a_picture_for_which_a_long_conversation_leaves_no_room_begins_a_new_one(
+    stub: StubModel, model: Model
+) -> None:
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=25_000)
+    await talk.say("\U0001f701" * 1_000, Reply("I see."))
+    question = said(ANNA, "what is that?", images=("https://cdn.example/a.png",))
+    outcome = await talk.agent.respond(talk.request(question, allowance=allowance(limits)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.TOO_LONG
+    talk.conversation = ChannelConversation(CHANNEL, NOON, NOON)
+    await talk.ask(question, Reply("A cat."), allowance=allowance(limits))
+
+
 async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
