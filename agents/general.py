@@ -188,7 +188,7 @@ class GeneralAgent:
             # Rather an answer without what the model does not accept than none.
             while isinstance(outcome, Failure) and (
                 outcome.kind is FailureKind.REJECTED
-                or (run.shows_pictures and NO_SIGHT.search(outcome.detail))
+                or (run.shows_pictures and (outcome.kind is FailureKind.TURN_CAP or NO_SIGHT.search(outcome.detail)))
                 or NO_TOOLS.search(outcome.detail)
             ):
                 if NO_TOOLS.search(outcome.detail):

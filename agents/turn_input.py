@@ -43,7 +43,10 @@ MAX_NAME = 100
 ONCE = {"is_kept": False}  # tags what is sent in one turn only: the history does not keep it
 PICTURE = "(The picture {name}, which you are shown once and do not see again in later turns.)"
 SEEN = "(Here was a picture, which you have seen.)\n"
-UNSEEN = "    (You cannot see this picture: the model that you are takes none. Say so; do not guess what it shows.)\n"
+UNSEEN = (
+    "    (You cannot see this picture: the model that you are takes none, or not as many at once. Say so; do not guess "
+    "what it shows.)\n"
+)
 MAY_DECLINE = (
     "You were not mentioned. If this was not said to you, or wants no answer from you, say nothing, by calling "
     f"{STAY_SILENT.name} before you write anything (if you have no tools, by writing only {TOKEN}). Otherwise"

@@ -28,7 +28,7 @@ from agents.run import BYTES_PER_TOKEN, MAX_OUTPUT_CHARACTERS
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
-from llm_history import uses_tools
+from llm_history import CHARACTERS_PER_TOKEN, uses_tools
 from place import Place
 from state.agent_state import GPAState, read_agent_state
 from state.budget import Allowance, Budget
@@ -477,10 +477,11 @@ async def test_pictures_are_reserved_at_what_the_model_that_sees_them_is_billed(
 ) -> None:
     monkeypatch.setattr("agents.models.names_of", lambda _: ("openrouter:main", f"openrouter:vendor/{name}"))
     question = said(ANNA, "which of them?", images=("https://cdn.example/a.png", "https://cdn.example/b.png"))
-    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=tokens)
-    outcome = await talk.agent.respond(talk.request(question, allowance=allowance(limits)), lambda _: None)
-    assert isinstance(outcome, Failure)
-    assert (outcome.kind, stub.requests) == (FailureKind.TURN_CAP, [])
+    most = tokens + MAX_OUTPUT_CHARACTERS // CHARACTERS_PER_TOKEN
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=most)
+    await talk.ask(question, Reply("I cannot see them."), allowance=allowance(limits))
+    assert "image_url" not in str(stub.requests)
+    assert "You cannot see this picture" in str(talk.sent)
 
 
 async def test_a_picture_for_which_a_long_conversation_leaves_no_room_begins_a_new_one(

@@ -61,6 +61,18 @@ async def test_a_picture_is_shown_once_and_then_only_named(scene: Scene) -> None
     assert "(The picture cat.png, which you are shown once" in scene.told()
 
 
+async def test_pictures_that_take_more_than_an_answer_may_keep_nobody_from_being_answered(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.run.MOST_BY_MODEL", {"stub": 48_169})
+    async with open_scene(stub) as scene:
+        cats = [File(f"{number}.png", "image/png", samples.picture("PNG")) for number in range(2)]
+        for who, attached in (("Ben", cats), ("Ada", [])):
+            assert (await scene.ask(who, "what is it?", attachments=attached)).content.startswith("You said")
+            assert not pictures(stub.requests[-1])
+        assert "You cannot see this picture" in "".join(texts(stub.requests[0]))
+
+
 @pytest.mark.parametrize("status", [400, 500])
 async def test_a_model_that_takes_no_pictures_is_told_that_it_saw_none(scene: Scene, status: int) -> None:
     refusal = Reply(status=status, words="this model does not support images")
