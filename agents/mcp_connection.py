@@ -277,7 +277,7 @@ class Connection:
         """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""
         text = self._without_secrets(text)
         if "Traceback (most recent call last)" in text:
-            text = text.strip().splitlines()[-1]
+            text = text.strip()[-MAX_READ:].splitlines()[-1]
         return clipped(ADDRESS.sub("(address)", " ".join(text[:MAX_READ].split())), MAX_REASON)
 
     def _without_secrets(self, text: str) -> str:
