@@ -17,7 +17,7 @@ from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.changes import Changes
 from persistence.expired_conversations import ExpiredConversations
 from persistence.snapshots import Snapshots
-from state.message import Appended
+from state.message import Appended, requoted
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
 from turns.turn_queue import TurnQueue
@@ -156,6 +156,8 @@ def _current(
     if messages is None or question.card_id:
         return None if question.is_private else question
     if found := read.get(asked.message_id):
+        if not (question.is_private or asked.reply_to_text or asked.reply_files):
+            found = requoted(found, None)  # what was dropped of it stays dropped, also while it was being read
         return replace(question, message=found)
     was_read = not messages or len(messages) % LIMIT > 0 or asked.message_id < messages[-1].id
     return None if was_read else question

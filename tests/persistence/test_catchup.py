@@ -441,6 +441,25 @@ async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(st
     assert stage.snapshots.purged == [CHANNEL]
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_what_a_question_quotes_is_not_told_where_it_goes_while_the_question_is_read_again(
+    stage: Stage, is_gone: bool
+) -> None:
+    message = posted(1)
+    quoting = replace(stage.backlog.record(message), reply_to_id=7, reply_to_author_id=BEN, reply_to_text="a secret")
+
+    async def read(_message: Message) -> MessageRecord:
+        stage.bench.pending.unquoted(CHANNEL, lambda _: is_gone)
+        return quoting
+
+    stage.backlog.to_record = read  # type: ignore
+    stage.backlog.channels = {CHANNEL: [message]}
+    await stage.left(Unfinished((stage.bench.question(quoting),)))
+    await stage.run(alive=None)
+    await stage.bench.idle()
+    assert [m.reply_to_text for m in stage.bench.agent.requests[0].questions] == ["" if is_gone else "a secret"]
+
+
 async def test_a_deleted_question_is_told_of_and_one_that_stands_costs_nothing(stage: Stage) -> None:
     stands, gone = posted(1, number=1), posted(1, number=2)
     questions = tuple(stage.bench.question(stage.backlog.record(m)) for m in (stands, gone))
