@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 import structlog
-from pydantic_ai.exceptions import AgentRunError, ModelAPIError
+from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
 
 from agents.failures import may_be_billed, was_sent
 
@@ -48,7 +48,7 @@ def noting_lost(note: Callable[[], object]) -> Iterator[None]:
 
 def asks_another(error: Exception) -> bool:
     """Whether the next of several models is asked after this error. Notes a request that may be billed as lost."""
-    if isinstance(error, AgentRunError) and not isinstance(error, ModelAPIError):
+    if isinstance(error, UserError) or (isinstance(error, AgentRunError) and not isinstance(error, ModelAPIError)):
         return False  # anything else a client may raise at what its server answers
     if may_be_billed(error):
         LOST.get()()

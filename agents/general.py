@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import structlog
 from pydantic_ai import Agent, DeferredToolRequests, Tool, ToolDefinition
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UnexpectedModelBehavior
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     InstructionPart,
     ModelRequest,
@@ -218,7 +218,8 @@ class GeneralAgent:
         except Exception as error:
             # A tool may raise anything, as may a client at what its server answers; what was used counts all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
-            kind, detail = FailureKind.UNAVAILABLE if run.is_asking else FailureKind.INTERNAL, describe(error)
+            is_models = run.is_asking and not isinstance(error, UserError)  # which says that our request is wrong
+            kind, detail = FailureKind.UNAVAILABLE if is_models else FailureKind.INTERNAL, describe(error)
         if run.output > run.began_at or is_billed or run.lost:
             request.count(run.used, run.spent())
             run.tokens = run.used

@@ -125,7 +125,7 @@ class Budget:
         self._changed()
         try:
             await self._store.noted()
-        except asyncio.CancelledError:
+        except BaseException:
             self.settle(call, None, call.payer, call.purpose)
             raise
         return True

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import structlog
 from pydantic_ai import Tool
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -21,11 +22,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from structlog.testing import capture_logs
 
 from agents import gateway
 from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_LONG, TOO_MANY
+from agents.bounded_client import asks_another
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind
 from agents.general import MAX_CALLS, GeneralAgent
 from conversation import ChannelConversation, MessageRecord
@@ -573,6 +575,18 @@ async def test_a_tool_that_hangs_makes_the_answer_late(stub: StubModel, model: M
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text) == (FailureKind.LATE, "One moment.")
     assert outcome.tokens == 15
+
+
+async def test_a_request_that_cannot_be_made_is_no_fault_of_the_models() -> None:
+    async def refuse(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
+        raise UserError("such a schema cannot be sent")
+        yield ""
+
+    with structlog.testing.capture_logs():
+        outcome = await GeneralAgent(FunctionModel(stream_function=refuse)).respond(request(said(ANNA)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.INTERNAL
+    assert not asks_another(UserError("such a schema cannot be sent"))
 
 
 async def test_a_tool_that_raises_ends_the_answer_which_costs_what_it_cost(stub: StubModel, model: Model) -> None:
