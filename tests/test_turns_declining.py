@@ -191,7 +191,7 @@ async def test_what_it_does_before_it_speaks_is_not_shown_and_neither_is_typing(
 async def test_one_of_which_a_part_was_posted_by_an_earlier_process_is_not_declined(bench: Bench) -> None:
     message = bench.say(ANNA, "shall we?")
     question = replace(bench.question(message), decision=MAY_DECLINE)
-    bench.turns.resume(CHANNEL, Turn([question], adopted=[Posted(9_000, NOON, "the an")]), [])
+    bench.turns.resume(CHANNEL, Turn([question], adopted=[Posted(8_900_000, NOON, "the an")]), [])
     await bench.idle()
     bench.turns.resume(CHANNEL, Turn([question], adopted=[]), [])
     await bench.idle()

@@ -173,7 +173,7 @@ async def test_what_discord_refused_is_done(bench: Bench) -> None:
 def resumed(bench: Bench, *texts: str, posted: tuple[str, ...] = (), ready: Ready | None = None) -> list[Question]:
     """A turn that an earlier process began, of which these messages stand."""
     questions = [bench.question(bench.say(ANNA, text)) for text in texts]
-    ids = [9_500 + n for n, _ in enumerate(posted)]
+    ids = [8_900_500 + n for n, _ in enumerate(posted)]
     bench.wire.standing.update(zip(ids, posted, strict=True))
     turn = Begun(tuple(q.message.message_id for q in questions), tuple(ids), ready)
     bench.pending.adopt(CHANNEL, Unfinished(tuple(questions), turn))
@@ -200,7 +200,9 @@ async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) ->
 
 async def test_what_was_posted_is_not_told_the_model_as_said_already(bench: Bench) -> None:
     resumed(bench, "what?", posted=("the whole answer, e1",))
-    bench.conversations.record_message(CHANNEL, replied(ANNA, "the whole answer, e1", message_id=9_500), by_model=False)
+    bench.conversations.record_message(
+        CHANNEL, replied(ANNA, "the whole answer, e1", message_id=8_900_500), by_model=False
+    )
     await bench.idle()
     (request,) = bench.agent.requests
     assert [message.content for message in request.transcript] == ["what?"]
@@ -283,13 +285,13 @@ async def test_what_stands_of_an_answer_to_what_waited_as_far_as_was_stored_is_f
     bench.script(Script(), Script(), Script())
     first, second, third, last = (bench.question(bench.say(ANNA, text)) for text in ("one", "two", "three", "four"))
     bench.pending.adopt(CHANNEL, Unfinished((first, second, third, last), Begun((first.reply_to,))))
-    bench.wire.standing[9_500] = "the ans"
-    stood = {third.reply_to: [Posted(9_500, NOON, "the ans")]}
+    bench.wire.standing[8_900_500] = "the ans"
+    stood = {third.reply_to: [Posted(8_900_500, NOON, "the ans")]}
     bench.turns.resume(CHANNEL, Turn([first], adopted=[]), [second, third, last], stood)
     await bench.idle()
     assert asked(bench) == [["one"], ["two", "three"], ["four"]]
     assert [call.reply_to for call in bench.wire.done("send")] == [first.reply_to, last.reply_to]
-    assert bench.wire.standing[9_500] == "the answer"
+    assert bench.wire.standing[8_900_500] == "the answer"
     assert bench.pending.of(CHANNEL) == NOTHING
 
 
