@@ -34,7 +34,7 @@ from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of
 from agents.rules import rules_of
-from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized, size_of
+from agents.run import MAX_OUTPUT_CHARACTERS, MAX_PARTS, NO_TOOLS, Run, most_tokens, sanitized, size_of
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
@@ -327,7 +327,7 @@ class GeneralAgent:
                     request.count(run.used, run.spent())
                     run.tokens, run.is_asking = run.used, False
                     return False
-                if run.output > MAX_OUTPUT_CHARACTERS:
+                if run.is_endless or (isinstance(event, PartStartEvent) and event.index >= MAX_PARTS):
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} went on without end.")
                 if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
                     calls.add(event.index)

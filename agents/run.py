@@ -41,6 +41,8 @@ from state.spending import LONG_ANSWER, Spent
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
+MAX_SIGNED_CHARACTERS = 1_000_000  # of what only the provider can read, and is sent again: encrypted thoughts
+MAX_PARTS = 1_000  # of one response: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
 # The errors of servers for a model without tools: Ollama, OpenRouter, vLLM, Groq.
@@ -73,9 +75,10 @@ class Run:
     them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's
     clock. requests: how many were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the
     most tokens that it is sent; lost: how often it was sent before without a response. called: the number of tool
-    calls. output: characters that the model wrote; said: tokens of its text, as the provider counted. may_decline: it
-    may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved
-    for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
+    calls. output: characters that the model wrote; signed: those of signatures and encrypted thoughts; said: tokens
+    of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning
+    of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last response
+    ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -103,6 +106,7 @@ class Run:
     ends_at: float | None = None
     called: int = 0
     output: int = 0
+    signed: int = 0
     said: int = 0
     gap: str = ""
     before: str = ""
@@ -126,6 +130,10 @@ class Run:
     def uses_memory(self) -> bool:
         """Whether it relies on messages that the provider has stored."""
         return self.settings not in (SETTINGS, CACHED) and (self.goes_on or bool(self.made))
+
+    @property
+    def is_endless(self) -> bool:
+        return self.output > MAX_OUTPUT_CHARACTERS or self.signed > MAX_SIGNED_CHARACTERS
 
     @property
     def was_cut(self) -> bool:
@@ -174,10 +182,12 @@ class Run:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.output += len(text)
                 self.say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
-            case PartStartEvent(part=ThinkingPart(content=thought)):
-                self.output += len(thought)
-            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):
+            case (
+                PartStartEvent(part=ThinkingPart(content=thought, signature=signed))
+                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
+            ):
                 self.output += len(thought or "")
+                self.signed += len(signed or "")
             case PartStartEvent(part=ToolCallPart() as call):
                 self.output += len(call.tool_name) + len(call.tool_call_id) + len(str(call.args or ""))
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):

@@ -20,6 +20,7 @@ from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
 from agents.models import build_model
+from agents.run import MAX_PARTS, MAX_SIGNED_CHARACTERS
 from conversation import ChannelConversation
 from decider import JudgeError
 from place import Place
@@ -212,6 +213,45 @@ async def test_a_long_answer_in_small_events_is_taken(
     outcome = await asked()
     assert isinstance(outcome, Answer)
     assert outcome.text == "word " * 200
+
+
+def _reasoning(events: int, encrypted: str) -> bytes:
+    """An answer of OpenAI's Responses API behind so many encrypted thoughts."""
+    response = {"id": "r", "object": "response", "created_at": 1, "model": "m", "output": [], "tools": []}
+    response |= {"parallel_tool_calls": True, "tool_choice": "auto", "status": "completed"}
+    thoughts: list[dict[str, Any]] = [
+        {"type": "response.output_item.done", "output_index": n, "item": {"id": f"t{n}", "type": "reasoning"}}
+        for n in range(events)
+    ]
+    for each in thoughts:
+        each["item"] |= {"summary": [], "encrypted_content": encrypted}
+    word = {"type": "response.output_text.delta", "item_id": "m", "output_index": events, "content_index": 0}
+    listed = [
+        {"type": "response.created", "response": response},
+        *thoughts,
+        {**word, "delta": "It is so.", "logprobs": []},
+        {"type": "response.completed", "response": response},
+    ]
+    numbered = ({**each, "sequence_number": number} for number, each in enumerate(listed))
+    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in numbered)
+
+
+@pytest.mark.parametrize(
+    ("events", "encrypted", "is_taken"),
+    [
+        (MAX_PARTS - 1, "e", True),
+        (MAX_PARTS + 1, "e", False),
+        (2, "e" * (MAX_SIGNED_CHARACTERS // 4), True),
+        (4, "e" * (MAX_SIGNED_CHARACTERS // 3), False),
+    ],
+)
+async def test_thoughts_that_nobody_can_read_have_an_end(
+    serve: Serve, events: int, encrypted: str, is_taken: bool
+) -> None:
+    serve(web.Response(body=_reasoning(events, encrypted), content_type=STREAM))
+    outcome = await asked("openai-responses:m")
+    assert isinstance(outcome, Answer) is is_taken
+    assert is_taken or "went on without end" in outcome.detail  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("count", [1, 1_000])
