@@ -178,3 +178,19 @@ async def test_a_mini_app_which_asks_no_model_waits_for_nobody() -> None:
     bench.turns.submit(replace(question, meaning=meaning))
     await settle()
     assert bench.wires[CHANNEL].texts == [UNKNOWN]
+
+
+async def test_whoever_waited_behind_another_turn_of_their_channel_is_told_two_minutes_after_they_asked() -> None:
+    bench, end_one = await crowd(1)
+    bench.ask(ANNA, "first", channel=0)
+    await settle()
+    for channel in (1, 0, 2):
+        bench.ask(ANNA, f"more in {channel}", channel=channel)
+    await asyncio.sleep(LATE_SECONDS - 2 * TOLD_SECONDS)
+    end_one()
+    await until(lambda: len(asked(bench)) == 2)
+    assert not bench.wires[0].texts[1:]
+    await asyncio.sleep(TOLD_SECONDS + 1)
+    assert "in the queue" in bench.wires[0].texts[1]
+    await asyncio.sleep(TOLD_SECONDS)
+    assert "waited for two minutes" in bench.wires[0].texts[1]

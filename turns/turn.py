@@ -194,8 +194,9 @@ class Turn:
     is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once picked.
     text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was restarted
     because a question was edited; is_reworded: a restart is due. has_acted: a tool was used, so it must not be
-    restarted. number: its place in the queue for a slot, 0: none yet; place: the posted text on that, no part of the
-    answer. instructions: the model's. mark: of Records, when it was asked. model: name of the general agent's model,
+    restarted. asked_at: by the loop's clock, when its first question was queued; None: by an earlier process. number:
+    its place in the queue for a slot, 0: none yet; place: the posted text on that, no part of the answer. instructions:
+    the model's. mark: of Records, when it was asked. model: name of the general agent's model,
     fixed once begun. tools: names of the tools used.
     """
 
@@ -215,6 +216,7 @@ class Turn:
     times_reworded: int = 0
     is_reworded: bool = False
     has_acted: bool = False
+    asked_at: float | None = None
     number: int = 0
     place: str = ""
     instructions: str = ""

@@ -39,10 +39,12 @@ FAREWELL_SECONDS = 4.0
 @dataclass(slots=True)
 class _ChannelQueue:
     """A channel's queue. resumed: a turn that an earlier process began, to be made first. stood: messages that it had
-    posted for the waiting questions, by the id of the message that they reply to.
+    posted for the waiting questions, by the id of the message that they reply to. asked_at: by the loop's clock, when
+    each waiting question was queued, by the id of its message.
     """
 
     waiting: list[Question] = field(default_factory=list)
+    asked_at: dict[int, float] = field(default_factory=dict)
     stood: Mapping[int, Sequence[Posted]] = field(default_factory=dict)
     resumed: Turn | None = None
     turn: Turn | None = None
@@ -89,7 +91,9 @@ class TurnQueue:
     def submit(self, question: Question) -> None:
         """Queues a question for the channel's next turn."""
         self.pending.asked(question)
-        self._queue(question.channel_id).waiting.append(question)
+        queue = self._queue(question.channel_id)
+        queue.waiting.append(question)
+        queue.asked_at[question.message.message_id] = asyncio.get_running_loop().time()
 
     def resume(
         self,
@@ -301,7 +305,9 @@ class TurnQueue:
                 together.pop()
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
-        return Turn(together, adopted=queue.stood.get(together[-1].reply_to))
+        now = asyncio.get_running_loop().time()
+        asked_at = min(queue.asked_at.pop(question.message.message_id, now) for question in together)
+        return Turn(together, adopted=queue.stood.get(together[-1].reply_to), asked_at=asked_at)
 
     def _anew(self, question: Question) -> Question:
         """The question as it stands now, also for a restart."""

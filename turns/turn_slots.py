@@ -14,7 +14,7 @@ from turns.turn import Turn
 
 TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
 TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
-LATE_SECONDS = 120.0  # after which an asker is told that it takes long
+LATE_SECONDS = 120.0  # after which an asker is told that it takes long; other turns of their channel count, too
 PLACE = "many people are asking me at once: your question is number {} in the queue"
 LATE = (
     "you have waited for two minutes, and I am sorry: there are more questions than I can answer at once; yours is "
@@ -67,11 +67,13 @@ class TurnSlots:
             self._give_back(guild_id)
 
     async def _wait(self, guild_id: int, turn: Turn) -> None:
-        place = _Place(turn.number, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        place, now = _Place(turn.number, loop.create_future()), loop.time()
+        late_at = max(now + TOLD_SECONDS, (now if turn.asked_at is None else turn.asked_at) + LATE_SECONDS)
         insort(self._waiting.setdefault(guild_id, deque()), place, key=lambda other: other.number)
         try:
-            for seconds, told in ((TOLD_SECONDS, PLACE), (LATE_SECONDS - TOLD_SECONDS, LATE)):
-                if (await asyncio.wait([place.given], timeout=seconds))[0]:
+            for at, told in ((now + TOLD_SECONDS, PLACE), (late_at, LATE)):
+                if (await asyncio.wait([place.given], timeout=max(0.0, at - loop.time())))[0]:
                     break
                 async with self._telling:
                     await asyncio.sleep(TOLD_INTERVAL_SECONDS)
