@@ -37,6 +37,8 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 PASSING = (FailureKind.BUSY, FailureKind.UNAVAILABLE)
 # For errors that pydantic-ai reports as a rate limit or a rejected request: patterns of the code or the text.
 UNPAID = re.compile(r"billing|balance|credit|payment|insufficient", re.IGNORECASE)
+# Anthropic's words for a spending limit that the owner has set; the code is that of any rejected request.
+SAYS_UNPAID = re.compile(r"reached your specified (?:API )?usage limits", re.IGNORECASE)
 NO_MODEL = re.compile(
     r"model\W{1,3}(?:[\w./:@-]{1,100}\W{1,3})?(?:(?:does )?not (?:exist|found)|has been decommissioned)"
     r"|not a valid model|(?:unknown|invalid|no such) model\b",
@@ -62,7 +64,10 @@ def _kind(error: Exception) -> FailureKind:
         code = f"{error.provider_error_code} {error.provider_error_type}"
         if kind in (FailureKind.BUSY, FailureKind.REJECTED) and UNPAID.search(code):
             return FailureKind.NO_CREDIT
-        if kind is FailureKind.REJECTED and NO_MODEL.search(str(error.body)[:MAX_COMPLAINT]):
+        complaint = str(error.body)[:MAX_COMPLAINT] if kind is FailureKind.REJECTED else ""
+        if SAYS_UNPAID.search(complaint):
+            return FailureKind.NO_CREDIT
+        if NO_MODEL.search(complaint):
             return FailureKind.MISCONFIGURED
     return kind
 

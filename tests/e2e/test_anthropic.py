@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from agents.gateway import FailureKind
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_anthropic import OVERLOADED, StubAnthropic
 from tests.support.stub_model import Call, Reply, StubModel
+from turns.endings import SENTENCES
 
 MODEL = "anthropic:claude-sonnet-5-5"
 CHOICE = Call("ask_choice", json.dumps({"question": "Which tea?", "options": ["green", "black"]}), id="toolu_2")
@@ -65,3 +67,17 @@ async def test_an_overloaded_server_costs_one_sentence(scene: Scene, anthropic: 
     assert "Overloaded" not in answer.content
     assert await scene.outcome(question) in ("unavailable", "busy")
     assert (await scene.ask("Ada", "and now?")).content == "I see."
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade.",
+        "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+    ],
+)
+async def test_credit_that_is_used_up_is_not_taken_for_words_that_it_does_not_accept(
+    scene: Scene, anthropic: StubAnthropic, words: str
+) -> None:
+    anthropic.replies.append(Reply(status=400, words=words))
+    assert (await scene.ask("Ada", "hello")).content == SENTENCES[FailureKind.NO_CREDIT]

@@ -66,7 +66,8 @@ class StubAnthropic:
             return _error(400, "invalid_request_error", problem)
         reply = self.replies.popleft() if self.replies else self.default(body)
         if reply.status != 200:
-            kind = {OVERLOADED: "overloaded_error", 429: "rate_limit_error"}.get(reply.status, "api_error")
+            kinds = {400: "invalid_request_error", 429: "rate_limit_error", OVERLOADED: "overloaded_error"}
+            kind = kinds.get(reply.status, "api_error")
             return _error(reply.status, kind, reply.words)
         assert body.get("stream"), "only streams are spoken here"
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
