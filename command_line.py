@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -22,7 +23,7 @@ from environment import check_token, misspelt, secrets_of
 from owner import apart_in_playground, where
 from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
-from persistence.open_store import check_stores
+from persistence.open_store import check_stores, find_seal
 from persistence.sessions_command import sessions_command
 from service import DecisionsOnPage, RefusedError, playground, serve, sharing
 from setting_values import is_loopback
@@ -73,12 +74,12 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
         configure_logging(settings.log_level, secrets_of(settings))
         for name, meant in misspelt(os.environ).items():
             log.warning("unknown_setting", variable=name, likely_meaning=meant)
+        state_dir, redis_url, key = checked_place(settings)
         if arguments:
-            return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], *where(settings))
+            return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], state_dir, redis_url, key)
         tune_memory()
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
-        state_dir, redis_url, key = where(settings)
         with in_use(state_dir, None if settings.is_one_of_several else redis_url):
             try:
                 check_stores(state_dir, redis_url, key)
@@ -92,6 +93,16 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
     except (InUseError, StoreError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+
+
+def checked_place(settings: Settings) -> tuple[Path, str | None, str | None]:
+    """As where(). Raises SettingError for malformed keys."""
+    place = where(settings)
+    try:
+        find_seal(*place)
+    except ValueError as error:
+        raise SettingError(f"{error}.") from None
+    return place
 
 
 def tune_memory() -> None:

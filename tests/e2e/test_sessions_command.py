@@ -42,15 +42,15 @@ async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
         yield opened
 
 
-async def sessions(stage: Scene, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr."""
+async def sessions(stage: Scene, *arguments: str, **more: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr. more: of the environment."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(PROGRAM),
         "sessions",
         *arguments,
         cwd=stage.folder.parent,
-        env={"PATH": os.environ["PATH"], "STATE_DIR": str(stage.folder), "DISCORD_TOKEN": TOKEN},
+        env={"PATH": os.environ["PATH"], "STATE_DIR": str(stage.folder), "DISCORD_TOKEN": TOKEN, **more},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -96,6 +96,14 @@ async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
     code, out, err = await sessions(stage, "list")
     assert (code, out) == (2, "")
     assert "STATE_KEY" in err
+
+
+@pytest.mark.slow
+async def test_a_key_that_is_none_costs_one_sentence(stage: Scene) -> None:
+    code, out, err = await sessions(stage, "list", STATE_KEY="no key")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("STATE_KEY must be")
+    assert not stage.folder.exists()
 
 
 @pytest.mark.slow
