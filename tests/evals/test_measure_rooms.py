@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evals import measure_rooms
+from evals import WHERE_TO_GET, measure, measure_rooms
 from evals.examples import ExampleError
 from evals.free_run import Counts
 from evals.measure_rooms import (
@@ -98,9 +99,14 @@ def test_every_promise_is_measured() -> None:
     assert all(found >= 0 for found in figures.found.values())
 
 
-def test_without_rooms_nothing_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("main", "folders"), [(measure_rooms.main, 2), (measure.main, 1)])
+def test_without_the_data_nothing_is_measured_and_it_says_where_to_get_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    main: Callable[[], int],
+    folders: int,
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["measure_rooms", str(tmp_path), str(tmp_path)])
-    assert measure_rooms.main() == 0
-    assert "nothing was measured" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["measure", *[str(tmp_path)] * folders])
+    assert main() == 0
+    assert f"nothing was measured. {WHERE_TO_GET}" in capsys.readouterr().out
