@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from structlog.testing import capture_logs
 
+from agents.failures import PASSING
 from agents.gateway import FailureKind
 from discord_io.channel_wire import Problem
 from place import Place
@@ -14,7 +16,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns.endings import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE
+from turns.endings import CUT, NOT_ALLOWED, REMOTE_SENTENCES, RESTARTING, SENTENCES, UNPOSTABLE
 from turns.turn import Question
 
 pytestmark = pytest.mark.virtual_time
@@ -182,3 +184,10 @@ async def test_draining_waits_for_notices_too(bench: Bench) -> None:
     bench.turns.announce(Question(said(ANNA), Place(GUILD, CHANNEL)), "Enough.")
     await bench.turns.drain(25)
     assert bench.wire.texts == ["Enough."]
+
+
+@pytest.mark.parametrize("sentences", [SENTENCES, REMOTE_SENTENCES])
+def test_only_where_it_passes_by_itself_people_are_told_to_ask_again_in_a_moment(
+    sentences: Mapping[FailureKind, str],
+) -> None:
+    assert {kind for kind, text in sentences.items() if "in a moment" in text} == set(PASSING)
