@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -119,3 +120,11 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
     assert not running.other
     assert {line["level"] for line in running.log} <= {"info"}
     assert list((image / VOLUME).iterdir())
+
+
+def test_what_mcp_config_needs_is_installed_into_it() -> None:
+    extras = last("ARG").removeprefix("EXTRAS=").split(",")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "mcp" in extras
+    assert set(extras) <= project["optional-dependencies"].keys()
+    assert '--editable ".[$EXTRAS]"' in DOCKERFILE
