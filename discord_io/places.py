@@ -62,9 +62,12 @@ class Places:
     def has_offers(self, channel: object) -> bool:
         """Whether it offers help there; also in posts with one of the tags, unless offers are switched off there."""
         held = self.held(channel)
+        if held.refuses_unasked or held.settings.offers:
+            return not held.refuses_unasked
         if not (self._forum_tags and isinstance(channel, discord.Thread)):
-            return held.makes_offers()
-        return held.makes_offers(is_wanted=any(t.name.casefold() in self._forum_tags for t in channel.applied_tags))
+            return False
+        is_owners = held.sources["offers"] in ((), (Level.OWNER,))  # the server has not set it
+        return is_owners and any(tag.name.casefold() in self._forum_tags for tag in channel.applied_tags)
 
     def wants_offers(self, channel_id: int) -> bool | None:
         """The same by the channel's id; None: the channel is not in the cache."""

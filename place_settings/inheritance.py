@@ -71,12 +71,6 @@ class InForce:
     refuses_unasked: Refused | None
     model: str | None
 
-    def makes_offers(self, *, is_wanted: bool = False) -> bool:
-        """Whether it offers help there. is_wanted: the default if the server has not set it."""
-        if not self.settings.offers and not (is_wanted and self.sources["offers"] in ((), (Level.OWNER,))):
-            return False
-        return self.refuses_unasked is None
-
     def refuses(self, user_id: int, role_ids: Set[int] | None) -> Refused | None:
         """The setting by which somebody is not answered there. None: they are. role_ids: None: not known."""
         if self.silenced:
