@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 import structlog
@@ -70,16 +70,12 @@ class DecisionLog:
             self._wake.set()  # removals are written at once
         elif self._is_on or isinstance(change, Revision):
             self._pending[next(self._numbers)] = change
-            if len(self._pending) > self._max_pending:
-                self._make_room()
-
-    def _make_room(self) -> None:
-        """Drops the oldest quarter. Of a dropped edit the row is removed, too, as it has the words before the edit."""
-        for number in list(self._pending)[: max(1, self._max_pending // 4)]:
-            change = self._pending.pop(number)
-            if isinstance(change, Revision):
-                self._removals.add(Removal(frozenset({change.message_id})))
-            self.lost += 1
+            too_many = max(1, self._max_pending // 4) if len(self._pending) > self._max_pending else 0
+            for number in [*islice(self._pending, too_many)]:  # the oldest quarter
+                dropped = self._pending.pop(number)
+                if isinstance(dropped, Revision):  # the row is removed, too, as it has the words before the edit
+                    self._removals.add(Removal(frozenset({dropped.message_id})))
+                self.lost += 1
 
     def start(self) -> None:
         """Starts writing in the background."""

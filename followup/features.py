@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import compress
+from itertools import compress, islice
 
 from conversation import ChannelConversation
 from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
@@ -168,6 +168,12 @@ def _of_channel(scene: Scene) -> Features:
         for ago, (s, t) in enumerate(zip(scene.speakers, scene.targets, strict=True), 1)
         if s == bot and t - {author}
     )
+    # Of others' questions within 6 messages, those to nobody in particular.
+    open_questions = (
+        ago
+        for ago, (s, t, message) in enumerate(islice(zip(scene.speakers, scene.targets, window, strict=True), 6), 1)
+        if not t and message.wording.asks and s not in (author, bot)
+    )
     return {
         "people": people,
         "people_since_bot": people_since_bot,
@@ -178,17 +184,8 @@ def _of_channel(scene: Scene) -> Features:
         "bot_in_window": scene.speakers.count(bot),
         "bot_to_others_ago": next(to_others, NEVER),
         "before_run": NOBODY if before_run is None else BOT if before_run == bot else OTHER,
-        "open_question": _open_question(scene),
+        "open_question": next(open_questions, 0),
     }
-
-
-def _open_question(scene: Scene) -> float:
-    """How far back, within 6 messages, somebody else asked a question to nobody in particular; 0: nobody did."""
-    for ago in range(min(6, len(scene.window))):
-        is_open = not scene.targets[ago] and scene.window[ago].wording.asks
-        if is_open and scene.speakers[ago] not in (scene.author, scene.bot):
-            return ago + 1
-    return 0
 
 
 def _of_names(scene: Scene) -> Features:
