@@ -73,7 +73,8 @@ class UnfinishedQuestions:
         messages = await self._history(asked, channel_id, is_over)
         if messages is None and is_over():
             return False
-        read = await self._read(asked, messages)
+        ids = {question.message.message_id for question in asked}
+        read = {m.id: await self._backlog.to_record(m) for m in messages or () if m.id in ids}
         left = self.pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
         taken_back = left.begun if left.turn and left.turn.ready == TAKEN_BACK else []
         found = [None if q in taken_back else _current(self._backlog, q, messages, read) for q in left.questions]
@@ -115,7 +116,8 @@ class UnfinishedQuestions:
         while True:
             async with self._slots:
                 messages = await self._backlog.all_since(asked[0].guild_id, channel_id, after)
-            is_needed = any(map(_needs_discord, self.pending.of(channel_id).questions))
+            # Only Discord has the text of a private question. Of a click, Discord has none either.
+            is_needed = any(q.is_private and not q.card_id for q in self.pending.of(channel_id).questions)
             if messages is not None or is_over() or not (is_needed and self._backlog.may_read(channel_id)):
                 return messages
             wait = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
@@ -123,11 +125,6 @@ class UnfinishedQuestions:
                 return None
             tries += 1
             await asyncio.sleep(wait)
-
-    async def _read(self, asked: Sequence[Question], messages: Sequence[Message] | None) -> dict[int, MessageRecord]:
-        """The questions' messages as they are in the channel now, as far as they may be told, by their ids."""
-        ids = {question.message.message_id for question in asked}
-        return {m.id: await self._backlog.to_record(m) for m in messages or () if m.id in ids}
 
     def _reopen(self, channel_id: int, expired: ExpiredConversations, left: Unfinished, kept: Unfinished) -> None:
         """Makes sure that the questions are in an active conversation, edited ones with their new text."""
@@ -180,8 +177,3 @@ def _to_continue(
     if kept.begun:
         return Turn(kept.begun, adopted=adopted, ready=kept.turn.ready if kept.turn else None)
     return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
-
-
-def _needs_discord(question: Question) -> bool:
-    """Whether only Discord has the text of a question. Of a click, Discord has none either."""
-    return question.is_private and not question.card_id
