@@ -78,8 +78,17 @@ def load_mcp(source: Path | str, environ: Mapping[str, str]) -> tuple[McpServer,
     environ: for `${NAME}`, and for what processes inherit. Raises McpError, also for a missing package.
     """
     where, folder = named(source, "MCP", "MCP_CONFIG"), Path() if isinstance(source, str) else source.parent
+    try:
+        content = parsed(source, where, "JSON", partial(json.loads, object_pairs_hook=_unique), McpError)
+    except EntryError as error:
+        raise McpError(f"In {where}, {error}.") from None
+    entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
+    if not isinstance(entries, dict):
+        raise McpError(sentence(f'{where} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.'))
+    if len(entries) > MAX_SERVERS:
+        raise McpError(sentence(f"{where} names {len(entries)} servers: keep {MAX_SERVERS} at most."))
     servers: list[McpServer] = []
-    for name, fields in _entries(source, where).items():
+    for name, fields in entries.items():
         try:
             servers.append(_server(name, fields, folder, environ))
         except EntryError as error:
@@ -129,19 +138,6 @@ class _Http(BaseModel):
         {}, description='an object with texts, such as {"Authorization": "Bearer ${NAME}"}'
     )
     type: Literal["http", "streamable-http"] = Field("http", description='"http", or leave it out')
-
-
-def _entries(source: Path | str, where: str) -> dict[str, Any]:
-    try:
-        content = parsed(source, where, "JSON", partial(json.loads, object_pairs_hook=_unique), McpError)
-    except EntryError as error:
-        raise McpError(f"In {where}, {error}.") from None
-    entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
-    if not isinstance(entries, dict):
-        raise McpError(sentence(f'{where} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.'))
-    if len(entries) > MAX_SERVERS:
-        raise McpError(sentence(f"{where} names {len(entries)} servers: keep {MAX_SERVERS} at most."))
-    return entries
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

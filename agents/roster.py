@@ -65,8 +65,16 @@ def load_roster(source: Path | str, environ: Mapping[str, str]) -> tuple[AgentEn
     Raises RosterError.
     """
     where = named(source, "agents", "AGENTS")
+    content = parsed(source, where, "TOML", tomllib.loads, RosterError)
+    tables: Any = content.pop("agent", [])
+    if content:
+        raise RosterError(f"In {where}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise RosterError(f"In {where}, agent is not a list of tables: begin each with [[agent]].")
+    if len(tables) > MAX_AGENTS:
+        raise RosterError(sentence(f"{where} names {len(tables)} agents: keep {MAX_AGENTS} at most."))
     entries: dict[str, AgentEntry] = {}
-    for number, fields in enumerate(_tables(source, where), 1):
+    for number, fields in enumerate(tables, 1):
         try:
             table = checked(_Table, fields)
             headers = {n: header_value(n, filled(v, environ, f"the header {n}")) for n, v in table.headers.items()}
@@ -116,15 +124,3 @@ class _Table(BaseModel):
     headers: dict[Annotated[str, AfterValidator(header_name)], str] = Field(
         {}, description='a table such as { Authorization = "Bearer ${NAME}" }'
     )
-
-
-def _tables(source: Path | str, where: str) -> list[Any]:
-    content = parsed(source, where, "TOML", tomllib.loads, RosterError)
-    tables: Any = content.pop("agent", [])
-    if content:
-        raise RosterError(f"In {where}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RosterError(f"In {where}, agent is not a list of tables: begin each with [[agent]].")
-    if len(tables) > MAX_AGENTS:
-        raise RosterError(sentence(f"{where} names {len(tables)} agents: keep {MAX_AGENTS} at most."))
-    return list(tables)

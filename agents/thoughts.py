@@ -39,7 +39,10 @@ class BareThoughts:
             self._take(before)
             self._meet(tag)
         position = self._held.rfind("<")
-        end = position if position >= 0 and _may_become_tag(self._held[position:]) else len(self._held)
+        rest = self._held[position:] if position >= 0 else ""  # which may become a tag
+        squeezed = "".join(rest.split()).lower()
+        may_be_tag = rest and len(rest) < MAX_TAG and any(tag.startswith(squeezed) for tag in TAGS)
+        end = position if may_be_tag else len(self._held)
         self._take(self._held[:end])
         self._held = self._held[end:]
 
@@ -90,8 +93,3 @@ def without_bare_thoughts(text: str) -> str:
     heard.hear(text)
     heard.end()
     return heard.words
-
-
-def _may_become_tag(beginning: str) -> bool:
-    squeezed = "".join(beginning.split()).lower()
-    return len(beginning) < MAX_TAG and any(tag.startswith(squeezed) for tag in TAGS)

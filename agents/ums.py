@@ -65,7 +65,12 @@ class UMSAgent:
         heard = _Heard(show)
         try:
             async with asyncio.timeout(self._total):
-                await self._reserve(request)
+                if request.allowance:
+                    name = f"agent:{self.name}"
+                    if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
+                        kind = CAPPED.get(cap, FailureKind.OVER_BUDGET)
+                        raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
+                    self._reserved[request] = ANSWER_TOKENS
                 await self._ask(request, heard)
         except RemoteError as error:
             kind, why = error.kind, str(error)
@@ -86,14 +91,6 @@ class UMSAgent:
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
         return Answer(text, [], self._tokens(request), state=self._state(request))
-
-    async def _reserve(self, request: AgentRequest) -> None:
-        if request.allowance:
-            name = f"agent:{self.name}"
-            if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
-                kind = CAPPED.get(cap, FailureKind.OVER_BUDGET)
-                raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
-            self._reserved[request] = ANSWER_TOKENS
 
     def _tokens(self, request: AgentRequest) -> int:
         return self._reserved.get(request, 0)
