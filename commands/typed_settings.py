@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import discord
@@ -60,19 +60,14 @@ def _read_ids(listed: Listed, typed: str, guild: discord.Guild | None) -> Iterat
                 raise _unknown(listed, sign_id or bare_id)
             yield int(sign_id or bare_id)
         if rest := mention.sub("", part).strip(" "):
-            yield _named(listed, rest, called)
-
-
-def _named(listed: Listed, typed: str, called: Mapping[str, Sequence[int]]) -> int:
-    """Id of the channel or role with this name. Raises SettingRefusedError."""
-    found = called.get(typed.casefold(), ())
-    if len(found) > 1:
-        raise SettingRefusedError(
-            f"{quoted(typed)} is the name of more than one {WORDS[listed]} here: use a mention or an id."
-        )
-    if not found:
-        raise _unknown(listed, typed)
-    return found[0]
+            found = called.get(rest.casefold(), ())
+            if len(found) > 1:
+                raise SettingRefusedError(
+                    f"{quoted(rest)} is the name of more than one {WORDS[listed]} here: use a mention or an id."
+                )
+            if not found:
+                raise _unknown(listed, rest)
+            yield found[0]
 
 
 def _bare(name: str) -> str:
