@@ -38,27 +38,24 @@ class EnvFile:
             target = self.path.resolve()  # the file that a link leads to
         except RuntimeError:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self.path)) from None
-        text = _with(target.read_bytes().decode("utf-8-sig") if target.exists() else "", values)
+        text = target.read_bytes().decode("utf-8-sig") if target.exists() else ""
+        bindings = list(parse_stream(StringIO(text, newline="")))
+        there = {binding.key for binding in bindings}
+        kept = "".join(_line(binding, values) for binding in bindings)
+        end = "\r\n" if "\r\n" in text else "\n"
+        if kept and not kept.endswith("\n"):
+            kept += end
+        added = "".join(f"{name}={_quoted(value)}{end}" for name, value in values.items() if name not in there)
         handle, name = tempfile.mkstemp(prefix=".env.", dir=target.parent)  # with mode 600
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
+                file.write(f"{kept}{added}".encode())
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-
-
-def _with(text: str, values: Mapping[str, str]) -> str:
-    bindings = list(parse_stream(StringIO(text, newline="")))
-    there = {binding.key for binding in bindings}
-    kept = "".join(_line(binding, values) for binding in bindings)
-    end = "\r\n" if "\r\n" in text else "\n"
-    if kept and not kept.endswith("\n"):
-        kept += end
-    return kept + "".join(f"{name}={_quoted(value)}{end}" for name, value in values.items() if name not in there)
 
 
 def _line(binding: Binding, values: Mapping[str, str]) -> str:
