@@ -182,7 +182,11 @@ class Metrics(Observer, Collector):
         yield GaugeMetricFamily("parley_shards_held", "Shards of this process", held)
         if shown := self._shown:
             yield GaugeMetricFamily("parley_shards", "Shards of the bot, in all its processes", shown.shards.count or 1)
-            yield _latencies(shown)
+            says = "How long Discord's gateway took to answer the last heartbeat"
+            latencies = GaugeMetricFamily("parley_shard_latency_seconds", says, labels=["shard"])
+            for shard_id, seconds in shown.servers.latencies().items():
+                latencies.add_metric([str(shard_id)], seconds)
+            yield latencies
             if shown.cluster:
                 is_sure = shown.cluster.leases.are_sure
                 yield GaugeMetricFamily("parley_leases_sure", "1 while no other process can have one of them", is_sure)
@@ -192,14 +196,6 @@ class Metrics(Observer, Collector):
             yield GaugeMetricFamily("parley_questions_waiting", "Questions behind their channel's turn", waiting)
             yield GaugeMetricFamily("parley_conversations", "Open conversations", len(shown.conversations))
             yield from _figures(self._earlier + _read(shown))
-
-
-def _latencies(shown: Shown) -> Metric:
-    says = "How long Discord's gateway took to answer the last heartbeat"
-    latencies = GaugeMetricFamily("parley_shard_latency_seconds", says, labels=["shard"])
-    for shard_id, seconds in shown.servers.latencies().items():
-        latencies.add_metric([str(shard_id)], seconds)
-    return latencies
 
 
 def _read(shown: Shown) -> Counts[str]:
