@@ -130,25 +130,17 @@ def _of_talk(scene: Scene) -> Features:
             scores[speaker] -= 0.3 * weight
         weight *= FADING
     with_bot, with_rival = min(last["bot_to_own"], last["own_to_bot"]), min(last["rival_to_own"], last["own_to_rival"])
+    score = scores.get(bot, 0.0)
+    of_rivals = [of_rival for who, of_rival in scores.items() if who not in (bot, author)]
     return {
         **last,
-        **_compared(scores, scene),
+        "bot_score": score,
+        "rival_score": max(of_rivals, default=0.0),
+        "margin": score - max(of_rivals, default=0.0),
+        "rank": sum([of_rival > score for of_rival in of_rivals]),
         "partner": NOBODY if with_bot == with_rival == NEVER else BOT if with_bot < with_rival else OTHER,
         "rivals_to_own_since": rivals_to_own,
         "free_since": free,
-    }
-
-
-def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
-    """The score of the bot and the author against those of the author and everybody else."""
-    with_bot = scores.get(scene.bot, 0.0)
-    with_rivals = [score for who, score in scores.items() if who not in (scene.bot, scene.author)]
-    best = max(with_rivals, default=0.0)
-    return {
-        "bot_score": with_bot,
-        "rival_score": best,
-        "margin": with_bot - best,
-        "rank": sum([score > with_bot for score in with_rivals]),
     }
 
 
