@@ -308,17 +308,17 @@ class Turn:
         others = [q for q in self.questions if q not in unwanted]
         # Without work, what an earlier process had ready is being posted.
         is_whole = self.work.done() and not self.is_reworded if self.work else self.ready is not None
-        if not unwanted or (is_whole and (others or not self._call_back())):
+        if not unwanted or (is_whole and others):
+            return False
+        # A complete answer can be taken back as long as Discord has not accepted it.
+        post = self.post
+        if is_whole and not (post and post.is_refused and post.take_back(is_finished=True, is_begun=True)):
             return False
         if others:
             self.questions[:] = others
         else:
             self.end(Cancel.STOPPED)
         return True
-
-    def _call_back(self) -> bool:
-        """Takes back a complete answer that Discord has not accepted yet. Returns whether it could."""
-        return bool(self.post and self.post.is_refused and self.post.take_back(is_finished=True, is_begun=True))
 
     def ask_anew(self, message: MessageRecord) -> None:
         """Restarts the turn if this edited message is one of its questions and no part of the answer is posted yet."""
