@@ -79,7 +79,16 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
 
 def read_sessions(store: Store, channel_id: int) -> list[Session]:
     """A channel's sessions, the oldest first. Leaves out and logs what cannot be read."""
-    messages = _messages(store, channel_id)
+    messages = [
+        # Instructions and tool results come before the dialogue that follows them.
+        ((message.metadata.get("message_id", row.id), place), message)
+        for place, kind in enumerate((SYSTEM, OUTPUT))
+        for row in store.read(kind, channel_id)
+        for message in stored_messages(row)
+    ]
+    dialog = store.read(MESSAGE, channel_id)
+    messages += [((row.id, 2), message) for row in dialog if (message := stored_message(row))]
+    messages.sort(key=lambda each: each[0])
     ends = {row.id: stored_messages(row) for row in store.read(CONTEXT, channel_id)}
     guild = next((orjson.loads(row.value)["guild_id"] for row in store.read(GUILD, channel_id) if row.value), 0)
     sessions: list[Session] = []
@@ -100,20 +109,6 @@ def read_sessions(store: Store, channel_id: int) -> list[Session]:
             session.metadata["continued_from"] = sessions[-1].id
         sessions.append(session)
     return sessions
-
-
-def _messages(store: Store, channel_id: int) -> list[tuple[tuple[int, int], Message]]:
-    """All messages of a channel but summaries, in order: instructions before the dialogue that follows them."""
-    found = [
-        # Tool results come before the answer that was made from them.
-        ((message.metadata.get("message_id", row.id), place), message)
-        for place, kind in enumerate((SYSTEM, OUTPUT))
-        for row in store.read(kind, channel_id)
-        for message in stored_messages(row)
-    ]
-    dialog = store.read(MESSAGE, channel_id)
-    found += [((row.id, 2), message) for row in dialog if (message := stored_message(row))]
-    return sorted(found, key=lambda each: each[0])
 
 
 def _table(store: Store) -> str:
