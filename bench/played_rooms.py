@@ -17,7 +17,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -149,9 +149,6 @@ class Stage:
         answered.update(*(turn for newest, turn in self._turns.items() if newest in answered))
         strange = [f"{self._room.id}: posted {m.content!r}" for m in ours if m.content not in self._said]
         twice = [f"{self._room.id}: {count} answers to one message" for count in replies.values() if count > 1]
-        return Played(Declining(self._counts(answered), len(ours), self._declined), (*self._wrong, *strange, *twice))
-
-    def _counts(self, answered: Container[int]) -> Counts:
         counts, has_begun = Counts(), False
         for index in self._posted:
             moment = Moment(self._room, index, self._room.record(index), None, is_open=has_begun)
@@ -160,7 +157,7 @@ class Stage:
             else:
                 moment.responds = index in answered
                 counts = add(counts, moment)
-        return counts
+        return Played(Declining(counts, len(ours), self._declined), (*self._wrong, *strange, *twice))
 
     def _ours(self) -> Sequence[Message]:
         return [m for m in self._scene.pg.messages(self._channel_id) if m.author.id == self._scene.pg.bot_id]
@@ -241,7 +238,13 @@ def play(
 
 
 def main() -> int:
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(prog="python -m bench.played_rooms", description=__doc__)
+    parser.add_argument("rooms", type=Path, nargs="+", help="rooms, one JSON object a line; .gz or not")
+    parser.add_argument("--left-out", type=Path, help="the folder that evals.train --left-out has written")
+    parser.add_argument("--limit", type=int, help="so many rooms of each file, the first ones")
+    parser.add_argument("--eagerness", type=Eagerness, choices=list(Eagerness), default=Eagerness.BALANCED)
+    parser.add_argument("--seed", type=int, default=1, help="what lots are drawn by")
+    arguments = parser.parse_args()
     left_out: Path | None = arguments.left_out
     try:
         files = {path.name: read_rooms(path)[: arguments.limit] for path in arguments.rooms}
@@ -274,16 +277,6 @@ def _row(name: str, of: Played, seconds: float | None = None) -> str:
         "" if seconds is None else f"{seconds:.0f}",
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.played_rooms", description=__doc__)
-    parser.add_argument("rooms", type=Path, nargs="+", help="rooms, one JSON object a line; .gz or not")
-    parser.add_argument("--left-out", type=Path, help="the folder that evals.train --left-out has written")
-    parser.add_argument("--limit", type=int, help="so many rooms of each file, the first ones")
-    parser.add_argument("--eagerness", type=Eagerness, choices=list(Eagerness), default=Eagerness.BALANCED)
-    parser.add_argument("--seed", type=int, default=1, help="what lots are drawn by")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

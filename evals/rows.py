@@ -70,16 +70,12 @@ def of_rooms(rooms: list[Room]) -> Iterator[Row]:
             if (moment.message.named or moment.message.reply_to_id) and (stripped := _stripped(moment)):
                 yield stripped
         for butts_in, is_deaf in NOISE:
-            yield from _noisy(room, butts_in, is_deaf)
-
-
-def _noisy(room: Room, butts_in: float, is_deaf: float) -> Iterator[Row]:
-    chance = random.Random(room.id)
-    for moment in play(room, free=True):
-        errs = chance.random() < (is_deaf if moment.line.answer == "yes" else butts_in)
-        moment.responds = moment.is_direct or (moment.line.answer == "yes") is not errs
-        if moment.conversation and moment.is_open:
-            yield replace(_of(moment), weight=NOISY_WEIGHT, is_judged=False)
+            chance = random.Random(room.id)
+            for moment in play(room, free=True):
+                errs = chance.random() < (is_deaf if moment.line.answer == "yes" else butts_in)
+                moment.responds = moment.is_direct or (moment.line.answer == "yes") is not errs
+                if moment.conversation and moment.is_open:
+                    yield replace(_of(moment), weight=NOISY_WEIGHT, is_judged=False)
 
 
 def _of(moment: Moment) -> Row:

@@ -87,11 +87,14 @@ def filled(form: Wire, values: Mapping[str, Any]) -> list[Wire]:
     for box in boxes:
         name, is_text = box["custom_id"], box["type"] == _TEXT_INPUT
         shown = box.get("value") or "" if is_text else choices.untouched(box)
-        made[name] = values.get(name, shown)
-        if is_text:
-            _check_value(box, made[name])
-        else:
-            choices.check_chosen(box, made[name], in_form=True)
+        entered = made[name] = values.get(name, shown)
+        if not is_text:
+            choices.check_chosen(box, entered, in_form=True)
+            continue
+        least, most = max(box.get("min_length") or 0, 1), box.get("max_length") or _MAX_TEXT
+        left_out = entered == "" and box.get("required") is False
+        if not left_out and not (isinstance(entered, str) and least <= len(entered) <= most):
+            raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
     return [_answered(part, made) for part in form["components"]]
 
 
@@ -101,14 +104,6 @@ def chosen(form: Wire, components: Sequence[Wire]) -> Iterator[tuple[Wire, list[
         box, values = _input(part), answer.get("component", {}).get("values")
         if box is not None and values is not None:
             yield box, values
-
-
-def _check_value(box: Wire, text: Any) -> None:
-    least = max(box.get("min_length") or 0, 1)
-    most = box.get("max_length") or _MAX_TEXT
-    left_out = text == "" and box.get("required") is False
-    if not left_out and not (isinstance(text, str) and least <= len(text) <= most):
-        raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
 
 
 def _answered(part: Wire, values: Mapping[str, Any]) -> Wire:

@@ -284,29 +284,24 @@ class Gateway:
             raise ClosingError(4013)
         if intents & _PRIVILEGED_OFF or (intents & _MESSAGE_CONTENT and not self._message_content):
             raise ClosingError(4014)
-        shard = _checked_shard(body.get("shard", [0, 1]))
-        guilds = self._guilds_on(shard)
-        if self._is_too_early(shard[0]):
+        shard = number, count = _checked_shard(body.get("shard", [0, 1]))
+        if self.shards not in (None, count):
+            raise ClosingError(4010)
+        members = (one for one in self._world.guilds.values() if one.bot_is_member)
+        guilds = [one for one in members if _shard_of(count, one.id) == number]
+        if len(guilds) > _MAX_GUILDS:  # the bot needs more shards
+            raise ClosingError(4011)
+        if self._is_too_early(number):
             connection.send(_frame(9, False))
             return
         self.identified += 1
         session = Session(secrets.token_hex(16), intents, shard, connection, events=deque(maxlen=self._replay))
         connection.session = self.sessions[session.id] = session
-        if shard[0] not in self.unready:
+        if number not in self.unready:
             session.push("READY", orjson.dumps(self._ready(session, guilds)))
             for guild in guilds if intents & _GUILDS else ():
                 session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world, guild)))
         self._connection_changed()
-
-    def _guilds_on(self, shard: tuple[int, int]) -> list[Guild]:
-        """The guilds on a shard. ClosingError 4010: no such shard; 4011: too many guilds, the bot needs more shards."""
-        number, count = shard
-        if self.shards not in (None, count):
-            raise ClosingError(4010)
-        here = [one for one in self._world.guilds.values() if one.bot_is_member and _shard_of(count, one.id) == number]
-        if len(here) > _MAX_GUILDS:
-            raise ClosingError(4011)
-        return here
 
     def _is_too_early(self, shard_id: int) -> bool:
         """Whether an IDENTIFY exceeds its bucket's limit of one in 5 s; counts it."""

@@ -46,19 +46,15 @@ def _check_option(form: Form, path: str, option: Any, types: frozenset[int]) -> 
     if not isinstance(kind, int) or kind not in types:
         form.wrong(f"{path}.type", "BASE_TYPE_CHOICES", f"Value must be one of {sorted(types)}.")
         return
-    _check_choices(form, f"{path}.choices", option)
-    check(form, path, option, _MAY_HOLD.get(kind, frozenset()))
-
-
-def _check_choices(form: Form, path: str, option: Wire) -> None:
-    choices = option.get("choices") or []
-    if (choices or option.get("autocomplete")) and option["type"] not in _WITH_CHOICES:
+    choices, is_completed = option.get("choices") or [], bool(option.get("autocomplete"))
+    if (choices or is_completed) and kind not in _WITH_CHOICES:
         text = f"Only options of the types {_WITH_CHOICES} may have choices or autocomplete."
-        form.wrong(path, "BASE_TYPE_CHOICES", text)
-    elif choices and option.get("autocomplete"):
-        form.wrong(path, "BASE_TYPE_CHOICES", "An option has choices or autocomplete, not both.")
+        form.wrong(f"{path}.choices", "BASE_TYPE_CHOICES", text)
+    elif choices and is_completed:
+        form.wrong(f"{path}.choices", "BASE_TYPE_CHOICES", "An option has choices or autocomplete, not both.")
     else:
-        _check_choice_list(form, path, option["type"], choices)
+        _check_choice_list(form, f"{path}.choices", kind, choices)
+    check(form, path, option, _MAY_HOLD.get(kind, frozenset()))
 
 
 def _check_choice_list(form: Form, path: str, kind: int, choices: Any) -> None:
