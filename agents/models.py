@@ -145,8 +145,13 @@ class Models:
 def _build_one(variable: str, name: str) -> Model:
     if name.lower() == DEMO:
         return demo_model()
+    provider = provider_of(name)
     try:
-        _check(name)
+        # What pydantic-ai would refuse later, or not at all.
+        if provider and provider.extra:
+            infer_provider_class(name.partition(":")[0])  # raises ImportError if its package is missing
+        if KEY.search(name) or name.endswith(":") or (provider and provider.missing):
+            raise UserError("not usable")
         if RESPONSES.match(name):
             from pydantic_ai.models.openai import (  # noqa: PLC0415 - slow
                 OpenAIResponsesModel,
@@ -173,15 +178,6 @@ def _build_one(variable: str, name: str) -> Model:
     if model.provider:
         bound(model.provider)
     return model
-
-
-def _check(name: str) -> None:
-    """Raises UserError or ImportError for names that pydantic-ai would refuse later, or not at all."""
-    provider = provider_of(name)
-    if provider and provider.extra:
-        infer_provider_class(name.partition(":")[0])  # raises ImportError if its package is missing
-    if KEY.search(name) or name.endswith(":") or (provider and provider.missing):
-        raise UserError("not usable")
 
 
 def _why(name: str, error: Exception) -> str:
