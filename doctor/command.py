@@ -74,17 +74,11 @@ def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
     else:
         is_shown = out.isatty()
         width = shutil.get_terminal_size().columns if is_shown else 100
-        out.write(f"{as_lines(findings, coloured=is_shown, width=width)}\n\n{_summary(findings)}\n")
+        counts = [(sum(one.state == state for one in findings), state) for state in ("fault", "warning")]
+        counted = [f"{count} {state}{'s' if count > 1 else ''}" for count, state in counts if count]
+        summary = f"{' and '.join(counted)}." if counted else "All is well."
+        out.write(f"{as_lines(findings, coloured=is_shown, width=width)}\n\n{summary}\n")
     return exit_code(findings)
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    faults, warnings = (sum(one.state == state for one in findings) for state in ("fault", "warning"))
-    if not faults + warnings:
-        return "All is well."
-    counts = [(faults, "fault"), (warnings, "warning")]
-    counted = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count]
-    return f"{' and '.join(counted)}."
 
 
 async def examine(settings: Settings, commands: Commands) -> list[Finding]:
