@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import compress, islice
@@ -317,6 +317,12 @@ def _of_people(scene: Scene) -> Features:
     is_others = [not own for own in is_bots]
     rare_with = NONE.union(*compress(scene.shared_rare, is_bots))
     rare_without = NONE.union(*compress(scene.shared_rare, is_others))
+    # What others asked, and the bot did not answer.
+    open_asks = (
+        ago
+        for ago, (m, speaker, own) in enumerate(zip(scene.window, scene.speakers, is_bots, strict=True), 1)
+        if not own and speaker != scene.author and (m.wording.asks or not m.wording.lead.isdisjoint(ASKING))
+    )
     return {
         "rival_asks": rival.wording.asks if rival else -1,
         "rival_asks_ask": bool(rival.wording.lead & {"ask", "verb", "you_social"}) if rival else -1,
@@ -333,19 +339,9 @@ def _of_people(scene: Scene) -> Features:
         "rare_bot": len(rare_with),
         "rare_people": len(rare_without),
         "rare_only_bot": len(rare_with - rare_without),
-        "open_asks": _open_ask(scene, is_bots),
+        "open_asks": next(open_asks, -1),
         "previous_is_bots": is_bots[0] if is_bots else -1,
     }
-
-
-def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
-    """How far back somebody else asked something that the bot did not answer; -1: nobody did."""
-    for ago, (message, speaker, own) in enumerate(zip(scene.window, scene.speakers, is_bots, strict=True), 1):
-        if not own and speaker != scene.author:
-            wording = message.wording
-            if wording.asks or not wording.lead.isdisjoint(ASKING):
-                return ago
-    return -1
 
 
 def before_it(found: Features) -> str:
