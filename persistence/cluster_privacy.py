@@ -159,7 +159,11 @@ class ClusterPrivacy:
         events = await self._events.following(self._known)
         async with self._changing:
             if not events and await self._events.last() < self._known:
-                await self._begin_anew()
+                lost = "Redis has lost its data; a /forget or /optout just before may not have reached every process"
+                remedy = "let Redis keep its data on disk: appendonly yes"
+                log.error("privacy_requests_lost", meaning=lost, remedy=remedy)
+                self._known = START  # in a new stream; `People` stores its rows again
+                await self._events.add(What.SETTLE)
                 return
             for event in events:
                 self._note(event)
@@ -172,16 +176,6 @@ class ClusterPrivacy:
                 await self._try(event, shard_ids)
             if undone or events or not self._is_noted:
                 await self._apply(shard_ids)
-
-    async def _begin_anew(self) -> None:
-        """Starts a new stream, as Redis has lost the old one with all its data. `People` stores its rows again."""
-        log.error(
-            "privacy_requests_lost",
-            meaning="Redis has lost its data; a /forget or /optout just before may not have reached every process",
-            remedy="let Redis keep its data on disk: appendonly yes",
-        )
-        self._known = START
-        await self._events.add(What.SETTLE)
 
     def _note(self, event: Event) -> None:
         if event.what in (What.OPT_OUT, What.OPT_IN):
