@@ -169,13 +169,10 @@ class Bursts:
             decision = await self._decided(left, conversation)
             if burst.decision is STOPPED:  # stopped while a judge was asked
                 decision = STOPPED
-        return [(q, DELETED) for q in gone] + [(q, self._told(q, decision)) for q in left]
-
-    def _told(self, question: Question, decision: Decision) -> Decision:
-        """The burst's decision as it is told of one of its messages, which need not be the one that called the bot."""
-        if decision.reason is not Reason.EXPLICIT_TRIGGER or is_called(question.message, self._discord.bot()[1]):
-            return decision
-        return replace(decision, evidence=WITH_A_CALL)
+        me, joined = self._discord.bot()[1], decision  # the decision on those that did not call the bot themselves
+        if decision.reason is Reason.EXPLICIT_TRIGGER:
+            joined = replace(decision, evidence=WITH_A_CALL)
+        return [(q, DELETED) for q in gone] + [(q, decision if is_called(q.message, me) else joined) for q in left]
 
     def heard_out(self, channel_id: int) -> list[Question]:
         """The questions in a channel that wait for their author's pause."""
