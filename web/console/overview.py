@@ -48,8 +48,19 @@ def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
     bot.limits.begin_day(bot.clock())
     lately = bot.faults.last(1) if bot.faults.last_hour() else ()
+    waiting = len(bot.slots)
+    facts = [
+        ("Model", bot.model),
+        ("Running for", span(bot.clock() - bot.started_at)),
+        ("Servers", number(len(bot.servers.guilds()))),
+        ("Conversations", number(len(bot.conversations))),
+        ("Answers being made", number(len(bot.turns) - waiting)),
+        ("Waiting for their turn", number(waiting)),
+        *([] if bot.shards.are_all else [("Shards of this process", bot.shards.in_words)]),
+        *([("Processes, with this one", number(bot.cluster.leases.processes))] if bot.cluster else []),
+    ]
     return {
-        "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=_facts(bot)),
+        "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=facts),
         "today": part(request, "overview_today.html", day=f"{bot.clock().day} {bot.clock():%B}", today=_today(bot)),
     }
 
@@ -79,20 +90,6 @@ def _charts(bot: Shown) -> list[Chart]:
         Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this time."),
         Chart("tokens", "Tokens", _numbers([(day, one.tokens) for day, one in amounts])),
         Chart("cost", "Cost", [(day, one.micros, cost(one)) for day, one in amounts]),
-    ]
-
-
-def _facts(bot: Shown) -> list[tuple[str, str]]:
-    waiting = len(bot.slots)
-    return [
-        ("Model", bot.model),
-        ("Running for", span(bot.clock() - bot.started_at)),
-        ("Servers", number(len(bot.servers.guilds()))),
-        ("Conversations", number(len(bot.conversations))),
-        ("Answers being made", number(len(bot.turns) - waiting)),
-        ("Waiting for their turn", number(waiting)),
-        *([] if bot.shards.are_all else [("Shards of this process", bot.shards.in_words)]),
-        *([("Processes, with this one", number(bot.cluster.leases.processes))] if bot.cluster else []),
     ]
 
 
