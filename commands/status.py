@@ -6,7 +6,6 @@ import discord
 from discord import app_commands
 from discord.utils import format_dt
 
-from activity import Fault
 from clock import Clock
 from commands.model_command import answering
 from commands.place_edge import PlaceEdge
@@ -55,7 +54,10 @@ class Status:
         problem = self._health.problem()
         process = "" if self._shards.are_all else OF_PROCESS.format(self._shards.in_words)
         wrong = [*([PAUSED] if self._edge.settings.is_paused(guild_id) else []), *([f"{problem}."] if problem else [])]
-        faults = self._faults.last(MOST_FAULTS, guild_id)
+        faults = [
+            f"- {format_dt(fault.at, 'R')}{f' in <#{fault.channel_id}>' if fault.channel_id else ''}: {fault.says}"
+            for fault in self._faults.last(MOST_FAULTS, guild_id)
+        ]
         return "\n".join(
             [
                 "**How I am doing in this server** (today is a day of UTC)",
@@ -64,7 +66,7 @@ class Status:
                 f"- Today: {_turns(today)}",
                 f"- Kept silent: {_silences(today)}",
                 f"- Models used today: {in_words(used)}",
-                *(["**What went wrong last**", *map(_fault, faults)] if faults else ["- Nothing went wrong lately."]),
+                *(["**What went wrong last**", *faults] if faults else ["- Nothing went wrong lately."]),
             ]
         )
 
@@ -97,8 +99,3 @@ def _silences(today: Tally) -> str:
     said = "; ".join(f"{count:,} × {reason.silent}" for reason, count in silences[:MOST_SILENCES])
     rest = sum(count for _, count in silences[MOST_SILENCES:])
     return f"{said or 'never'}{f'; {rest:,} × for other reasons' if rest else ''}"
-
-
-def _fault(fault: Fault) -> str:
-    where = f" in <#{fault.channel_id}>" if fault.channel_id else ""
-    return f"- {format_dt(fault.at, 'R')}{where}: {fault.says}"
