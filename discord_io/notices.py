@@ -18,7 +18,7 @@ from pydantic import JsonValue, TypeAdapter
 from activity import Activity, Ending, Fault, FaultKind, Observer, TurnEnded
 from discord_io.channel_wire import PostError, Wires
 from setting_values import Scope
-from state.limits import Limits, Reached
+from state.limits import Limits
 from state.spending import Payer, Purpose, Spent
 
 log = structlog.get_logger()
@@ -27,6 +27,7 @@ EVERY = timedelta(hours=1)
 FAILING = timedelta(minutes=5)
 MOST_TOLD = 1_000  # budgets remembered as told
 NOBODY = frozenset({0})
+TOO_LITTLE = "If that is too little, raise BUDGETS; /usage of:server shows what used it."
 
 
 class Notice(StrEnum):
@@ -115,7 +116,11 @@ class Notices(Observer):
             key: Budget = (notice, reached.limit.in_words(), whose)
             if reached.used * 5 < reached.limit.amount * 4 or self._told.get(key, self._now()) > self._now():
                 continue
-            if self._post(notice, _of_budget(reached, payer), key):
+            at = f"the server of <#{payer.channel_id}>" if whose else "everybody together"
+            used = f"All of {key[1]} for {at} is used, and I answer nobody there."
+            if notice is Notice.NEAR:
+                used = f"Four fifths of {key[1]} for {at} are used, and I answer only those who call me."
+            if self._post(notice, f"{used} It is renewed {format_dt(reached.resets_at, 'R')}. {TOO_LITTLE}", key):
                 self._told[key] = reached.resets_at
                 if len(self._told) > MOST_TOLD:
                     self._told.popitem(last=False)
@@ -160,15 +165,3 @@ class Notices(Observer):
 
 NOT_THE_MODELS = {"over_budget", "turn_cap", "too_long", "rejected", "withheld"}
 """Failures that do not mean that the model fails for others."""
-
-
-def _of_budget(reached: Reached, payer: Payer) -> str:
-    limit, again = reached.limit, format_dt(reached.resets_at, "R")
-    whose = f"the server of <#{payer.channel_id}>" if limit.scope is Scope.GUILD else "everybody together"
-    if reached.is_spent:
-        meaning = f"All of {limit.in_words()} for {whose} is used, and I answer nobody there."
-    else:
-        meaning = f"Four fifths of {limit.in_words()} for {whose} are used, and I answer only those who call me."
-    return (
-        f"{meaning} It is renewed {again}. If that is too little, raise BUDGETS; /usage of:server shows what used it."
-    )
