@@ -115,7 +115,14 @@ class Stage:
     def reply(self, body: Body) -> Reply:
         """What the model says to this."""
         prompt = texts(body)[-1]
-        asked = self._asked_in(prompt.rpartition(" answer ")[2])
+        names = prompt.rpartition(" answer ")[2]
+        # What of theirs is to be answered, and has not come up yet.
+        asked = [
+            index
+            for index, message in self._posted.items()
+            if f'"{message.author.name}"' in names and index not in self._asked
+            if any(decision.respond for decision in self._scene.decisions.get(message.id, ())[-1:])
+        ]
         if not asked:
             self._wrong.append(f"{self._room.id}: the model was asked again: {prompt!r}")
             return DECLINE
@@ -129,15 +136,6 @@ class Stage:
         text = NEUTRAL[newest % len(NEUTRAL)] if at is None else self._room.messages[at].text
         self._said.add(text)
         return Reply(text)
-
-    def _asked_in(self, names: str) -> Sequence[int]:
-        """What a turn is about that answers these people: what of theirs is to be answered, and has not come up yet."""
-        return [
-            index
-            for index, message in self._posted.items()
-            if f'"{message.author.name}"' in names and index not in self._asked
-            if any(decision.respond for decision in self._scene.decisions.get(message.id, ())[-1:])
-        ]
 
     # What came of it
 

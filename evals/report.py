@@ -207,11 +207,12 @@ def table(entries: Sequence[Entry]) -> str:
     welcome = taken_up(entries)
     names = {entry.channel_id: _name(entry) for entry in entries}
     days = {_day(entry) for entry in entries}
-    period = "day" if len(days) <= MOST_DAYS else "week from"
+    is_daily = len(days) <= MOST_DAYS
+    begun = {day: str(day if is_daily else day - timedelta(days=day.weekday())) for day in days}
     rows = [
         list(HEADER),
         Figures.of(entries, welcome).row("all"),
-        *_by(period, lambda entry: _period(entry, period), entries, welcome, in_order=True),
+        *_by("day" if is_daily else "week from", lambda e: begun[_day(e)], entries, welcome, in_order=True),
         *_by("reason", lambda entry: entry.reason, entries, welcome),
         *_by("channel", lambda entry: names[entry.channel_id], entries, welcome),
     ]
@@ -241,11 +242,6 @@ def _by(
 
 def _day(entry: Entry) -> date:
     return datetime.fromtimestamp(entry.at, UTC).date()
-
-
-def _period(entry: Entry, period: str) -> str:
-    day = _day(entry)
-    return str(day if period == "day" else day - timedelta(days=day.weekday()))
 
 
 def _name(entry: Entry) -> str:

@@ -8,14 +8,13 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import redis
 
 from bench.privacy.words import ANYWHERE, WORD, Said, Words
-from playground.model import Channel, Event
+from playground.model import Event
 from state.agent_state import GENERAL
 from storage.redis_store import STATE_KEY
 from storage.state_key import KEY_FILE
@@ -75,22 +74,19 @@ class Watch:
         """Seeks in what is stored the words that must not be there. why: as Words.may_not_be_kept()."""
         await self._scene.bot.snapshots.settled()
         await self._scene.bot.decision_log.flush()
-        folder = self._with_redis(self.redis_url) if self.redis_url else self._scene.folder
+        folder = self._scene.folder
+        if self.redis_url:  # a copy, with what is in Redis
+            folder = folder.with_name("searched")
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(self._scene.folder, folder)
+            with redis.Redis.from_url(self.redis_url) as client:
+                kept: list[Any] = [client.dump(name) for name in client.scan_iter()]
+                key: Any = client.get(STATE_KEY)
+            (folder / "redis").write_bytes(b"\n".join(kept))
+            (folder / KEY_FILE).write_bytes(key)
         for path, found in {*all_on_disk(folder, re.compile(WORD.pattern.encode()))}:
             if reason := (why or self._words.may_not_be_kept)(found.decode()):
                 self.find(f"stored in {path}, though {reason}", found.decode())
-
-    def _with_redis(self, url: str) -> Path:
-        """A folder with what is in the bot's own and in Redis."""
-        folder = self._scene.folder.with_name("searched")
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self._scene.folder, folder)
-        with redis.Redis.from_url(url) as client:
-            kept: list[Any] = [client.dump(name) for name in client.scan_iter()]
-            key: Any = client.get(STATE_KEY)
-        (folder / "redis").write_bytes(b"\n".join(kept))
-        (folder / KEY_FILE).write_bytes(key)
-        return folder
 
     def _answer(self, body: Body) -> Reply:
         words = words_in([json.dumps(body)])
@@ -170,7 +166,12 @@ class Watch:
         message = event.message
         thread = event.channel.thread if event.channel and event.name == "THREAD_CREATE" else None
         if event.channel and thread and thread.owner_id == self._scene.pg.bot_id:
-            self._check_title(event.channel)
+            before = self.channel, self.by
+            self.channel = event.channel.parent_id or 0
+            for reader in self._words.readers[self.channel]:  # whoever sees the thread sees its title
+                self.by = reader
+                self.check("in a title", words_in([event.channel.name]), ())
+            self.channel, self.by = before
         if message and message.author.id == self._scene.pg.bot_id and event.name.startswith("MESSAGE_"):
             others = [said for said in self._words.answers if said.message_id != message.id]
             words = words_in([message.content, json.dumps(message.poll)])
@@ -178,15 +179,6 @@ class Watch:
                 self.check("posted", words)
             here = [Said(word, message.author.id, message.channel_id, message.id, self._words.step) for word in words]
             self._words.answers = others + here
-
-    def _check_title(self, thread: Channel) -> None:
-        """Checks the title of a thread that the bot has opened, for each who sees it."""
-        before = self.channel, self.by
-        self.channel = thread.parent_id or 0
-        for reader in self._words.readers[self.channel]:
-            self.by = reader
-            self.check("in a title", words_in([thread.name]), ())
-        self.channel, self.by = before
 
 
 def words_in(told: Iterable[str]) -> list[str]:

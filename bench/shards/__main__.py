@@ -61,7 +61,11 @@ class Run:
                 await peer.tell("talk", rate=self.arguments.rate)
                 await self._trouble(peer)
                 await peer.tell("hush")
-                await self._settle(peer)
+                with suppress(TimeoutError):  # until nothing is left to be answered, or nothing more comes of it
+                    async with asyncio.timeout(SETTLE_SECONDS):
+                        while (await peer.tell("unanswered", logs=self._logs))["count"]:
+                            await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(PAUSE_SECONDS)
                 counted = await peer.tell("count", logs=self._logs)
                 await asyncio.gather(*(bot.stop() for bot in self.bots))
                 return {**counted, "after_stop": await peer.tell("count", logs=self._logs)}
@@ -186,14 +190,6 @@ class Run:
                     told = orjson.loads(line)
                     found[told["level"], told["event"].partition("\n")[0]] += 1
         return found
-
-    async def _settle(self, peer: Peer) -> None:
-        """Until nothing is left to be answered, or nothing more comes of it."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SETTLE_SECONDS):
-                while (await peer.tell("unanswered", logs=self._logs))["count"]:
-                    await asyncio.sleep(PAUSE_SECONDS)
-        await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _report(run: Run, counted: dict[str, Any], seconds: float) -> bool:

@@ -41,7 +41,13 @@ def main() -> int:
     table = _markdown(["kind of channel", "channels", "offers", *COLUMNS], rows)
     held = [[one.what, f"{one.measured}{' **over**' if one.findings else ''}", one.bound] for one in checks]
     bounds = _markdown(["what", "measured", "bound"], held)
-    print("\n".join([*_story(week, perf_counter() - began), "", *table, "", *bounds]))
+    said, replies = (sum(map(len, per)) for per in ([r.said for r in records], [r.replies for r in records]))
+    asked = [asked for record in records for asked in record.asked.values()]
+    ways = ", ".join(f"{count} {how}" for how, count in Counter(one.how for one in asked).most_common())
+    seconds = perf_counter() - began
+    print(f"{said:,} messages of people, {replies:,} replies of the bot's, {week.pulses:,} pulses, in {seconds:.0f} s")
+    print(f"{len(asked):,} questions and errors: {ways}")
+    print("\n".join(["", *table, "", *bounds]))
     for one in checks:
         for finding in one.findings[:MAX_FINDINGS]:
             print(f"{one.what}: {finding}")
@@ -59,17 +65,6 @@ async def _spend(arguments: argparse.Namespace) -> Week:
             )
     finally:
         await stub.stop()
-
-
-def _story(week: Week, seconds: float) -> list[str]:
-    records = week.records.values()
-    said, replies = (sum(map(len, per)) for per in ([r.said for r in records], [r.replies for r in records]))
-    asked = [asked for record in records for asked in record.asked.values()]
-    ways = ", ".join(f"{count} {how}" for how, count in Counter(one.how for one in asked).most_common())
-    return [
-        f"{said:,} messages of people, {replies:,} replies of the bot's, {week.pulses:,} pulses, in {seconds:.0f} s",
-        f"{len(asked):,} questions and errors: {ways}",
-    ]
 
 
 def _counts(records: Sequence[Record]) -> list[int]:
