@@ -28,6 +28,8 @@ FAREWELL_SECONDS = 2.0  # for telling others what they would find out themselves
 # A process that has two shards more than another gives one away, but only if for so long no process has come or gone
 # and no shard has changed hands: so not in the middle of a deployment or a restart.
 CALM_SECONDS = 60.0
+SETTLING = f"Nobody takes a shard for {LEASE_SECONDS:.0f} s after Redis has started, or has lost what it had."
+OTHERS_HAVE = "{} shards, and others have them: it takes some when a process ends, or gives one away."
 GIVING = "shard_given"  # the claim that lets only one process give a shard away at a time
 
 
@@ -181,7 +183,9 @@ class Keeper:
                 why, is_final = self._refusal(seen)
                 if is_final and deadline is not None and self._clock() > deadline:
                     raise HeldError(why)
-                stands_by = "" if why or self._leases.names else self._idle(seen)
+                stands_by = ""
+                if not (why or self._leases.names):
+                    stands_by = OTHERS_HAVE.format(self._all()) if seen.is_settled else SETTLING
                 if why and why != self._told:
                     log.warning("waiting_for_other_process", why=why)
                 elif stands_by and stands_by != self._told:
@@ -271,12 +275,6 @@ class Keeper:
             says = f"SHARD_IDS names what another process has ({named}): stop that one, or give this one others."
             return says, True
         return "", False
-
-    def _idle(self, seen: Seen) -> str:
-        """Why a process that may take shards has none."""
-        if not seen.is_settled:
-            return f"Nobody takes a shard for {LEASE_SECONDS:.0f} s after Redis has started, or has lost what it had."
-        return f"{self._all()} shards, and others have them: it takes some when a process ends, or gives one away."
 
     def _all(self) -> int:
         return self.shards.count or 1
