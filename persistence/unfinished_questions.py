@@ -73,8 +73,8 @@ class UnfinishedQuestions:
         messages = await self._history(asked, channel_id, is_over)
         if messages is None and is_over():
             return False
-        ids = {question.message.message_id for question in asked}
-        read = {m.id: await self._backlog.to_record(m) for m in messages or () if m.id in ids}
+        asked_ids = {question.message.message_id for question in asked}
+        read = {m.id: await self._backlog.to_record(m) for m in messages or () if m.id in asked_ids}
         left = self.pending.of(channel_id)  # read again, as some may have been forgotten meanwhile
         taken_back = left.begun if left.turn and left.turn.ready == TAKEN_BACK else []
         found = [None if q in taken_back else _current(self._backlog, q, messages, read) for q in left.questions]
