@@ -185,21 +185,17 @@ async def _original(client: discord.Client, forward: discord.Message) -> discord
     channel = client.get_channel(reference.channel_id)
     if has_rules(channel) and not may_read(channel, channel.permissions_for(channel.guild.me)):
         return None
-    if (guild_id := reference.guild_id) and client.get_guild(guild_id) is None and _is_served(client, guild_id):
-        return None
+    guild_id = reference.guild_id or 0
+    number = (guild_id >> 22) % (client.shard_count or 1)
+    is_served = not isinstance(client, discord.AutoShardedClient) or number in client.shards
+    if guild_id and is_served and client.get_guild(guild_id) is None:
+        return None  # the bot is not in the guild: a process knows all those on its shards
     # Archived threads are not in the cache, nor are direct messages after a restart.
     there = client.get_partial_messageable(reference.channel_id, guild_id=reference.guild_id)
     try:
         return await there.fetch_message(reference.message_id)
     except (discord.NotFound, discord.Forbidden):
         return None
-
-
-def _is_served(client: discord.Client, guild_id: int) -> bool:
-    """Whether this process has the guild's shard, and so knows of the guild if the bot is in it."""
-    return not isinstance(client, discord.AutoShardedClient) or (
-        (guild_id >> 22) % (client.shard_count or 1) in client.shards
-    )
 
 
 def with_forwarded(record: MessageRecord, people: frozenset[int] | None) -> MessageRecord:
