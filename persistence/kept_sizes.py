@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,17 +65,14 @@ class KeptSizes:
         for name, about in FILES.items():
             paths = [self.state_dir / f"{name}{ending}" for ending in BESIDE]
             paths += [*(self.state_dir / name).rglob("*")] if name == ASIDE else []
-            if size := sum(map(_size, paths)):
+            size = 0
+            for path in paths:
+                with suppress(OSError):
+                    size += path.stat().st_size if path.is_file() else 0
+            if size:
                 found[name] = about, size
         try:
             free = shutil.disk_usage(self.state_dir).free
         except OSError:
             free = None
         return found, free
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:
-        return 0
