@@ -163,23 +163,19 @@ class Rest:
         try:
             if not route.public and request.headers.get("Authorization") != f"Bot {self._token}":
                 raise errors.unauthorized()
-            if refused := self._limited(route, call, headers):
-                return refused
+            everything = None if route.public else self._limiter.take_global()
+            if everything is not None and everything.retry_after is not None:
+                return _too_many(everything)
+            bucket = None if route.limit is None else self._limiter.take(route.limit, call.match["channel"])
+            if bucket is not None:
+                headers |= bucket.headers(time.time())
+                if bucket.retry_after is not None:
+                    return _too_many(bucket)
             return Answer(content=route.endpoint(call), headers=headers)
         except ApiError as error:
             answer = _refusal(error)
             answer.headers = headers
             return answer
-
-    def _limited(self, route: Route, call: Call, headers: dict[str, str]) -> Answer | None:
-        """Counts the request, and adds its bucket's headers to `headers`. Returns a 429, or None if it may pass."""
-        everything = None if route.public else self._limiter.take_global()
-        if everything is not None and everything.retry_after is not None:
-            return _too_many(everything)
-        if route.limit is None or (bucket := self._limiter.take(route.limit, call.match["channel"])) is None:
-            return None
-        headers |= bucket.headers(time.time())
-        return None if bucket.retry_after is None else _too_many(bucket)
 
 
 def _path(request: web.Request) -> str:
