@@ -76,7 +76,7 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
             log.warning("unknown_setting", variable=name, likely_meaning=meant)
         state_dir, redis_url, key = checked_place(settings)
         if arguments:
-            return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], state_dir, redis_url, key)
+            return on_what_is_kept(arguments, state_dir, redis_url, key)
         tune_memory()
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
@@ -103,6 +103,17 @@ def checked_place(settings: Settings) -> tuple[Path, str | None, str | None]:
     except ValueError as error:
         raise SettingError(f"{error}.") from None
     return place
+
+
+def on_what_is_kept(arguments: Sequence[str], state_dir: Path, redis_url: str | None, key: str | None) -> int:
+    """Runs sessions or move. Returns the exit code."""
+    try:
+        code = ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], state_dir, redis_url, key)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads what is printed, such as `head`, wants no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print cannot fail at exit
+        return 1
+    return code
 
 
 def tune_memory() -> None:

@@ -337,3 +337,20 @@ async def test_without_a_summary_the_oldest_is_left_out_all_the_same(stage: Scen
         await counts_sheep(stage, status=status)
         assert bool(stage.stub.rewritten) is bool(size)
         assert "0 sheep" not in "".join(texts(stage.stub.requests[-1]))
+
+
+@pytest.mark.slow
+async def test_a_reader_that_wants_no_more_is_no_fault(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)  # as `head` does after its last line
+    environment = {"PATH": os.environ["PATH"], "STATE_DIR": str(tmp_path / "state"), "DISCORD_TOKEN": TOKEN}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(PROGRAM), "sessions", "list"),
+        cwd=tmp_path,
+        env=environment,
+        stdout=write,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(write)
+    _, said = await process.communicate()
+    assert (process.returncode, b"BrokenPipe" in said) == (1, False)
