@@ -37,8 +37,7 @@ CONTEXT_LENGTH = 2  # messages by which a summary is told
 SUMMED_UP = "What was said here before this came to, in short:"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
-Changes = dict[int, MessageRecord | None]
-"""Changed messages by id: as edited, or None where deleted."""
+Changes = dict[int, MessageRecord | None]  # changed messages by id: as edited, or None where deleted
 
 
 def _read_messages(value: Any) -> list[ModelMessage]:
@@ -338,10 +337,11 @@ def unsaid(
     return kept
 
 
-def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage]:
-    """The history from this message on: without earlier messages, and without answers to them alone.
+def seen_since(history: Sequence[ModelMessage], since: int, said: Mapping[int, MessageRecord]) -> list[ModelMessage]:
+    """The history from this message on: without earlier messages, quotes of them, and answers to them alone.
 
-    Tool results and waiting runs go where they may draw on earlier messages; a newcomer's run was told none.
+    Tool results and waiting runs go where they may draw on earlier messages; a newcomer's run was told none. said: the
+    messages from there on, without such quotes; others with one are left out.
     """
     kept, told, has_before = list[ModelMessage](), set[int](), False
     for message in history:
@@ -354,7 +354,11 @@ def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage
         if isinstance(message, ModelResponse) and drawn:
             message = replace(message, metadata=None)  # noqa: PLW2901
         kept.append(message)
-    return reworded(kept, dict.fromkeys(tag["message_id"] for tag in tags_in(kept) if tag["message_id"] < since))
+    changes: Changes = {}
+    for tag in tags_in(kept):
+        if min(tag["message_id"], tag["reply_to_id"] or since) < since or tag["reply_to_id"] in changes:
+            changes[tag["message_id"]] = said.get(tag["message_id"])
+    return reworded(kept, changes)
 
 
 def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:

@@ -18,7 +18,7 @@ from miniapps.base import FollowUp
 from place import Place
 from state.agent_state import AgentState
 from state.budget import Allowance
-from state.message import Link, Source
+from state.message import Link, Source, unquoting
 from state.prompts import Ask, ResolutionType
 from state.spending import Spent
 
@@ -87,7 +87,8 @@ class AgentRequest:
     state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
     kept. since: the id of the first message that all who ask may read; the model is sent nothing older, though the
-    history keeps it. may_decline: nobody called the bot, so the agent may stay silent. allowance: from which its
+    history keeps it. said: the conversation's messages as they are now. may_decline: nobody called the bot, so the
+    agent may stay silent. allowance: from which its
     model's calls are reserved, and in which they are counted; None: they are not. attached: the results of reading the
     files of the transcript's messages, by the files' keys; other files are not mentioned. model: the name of the model
     to use, if there are several; None: the default.
@@ -108,6 +109,7 @@ class AgentRequest:
     shared: Mapping[str, str] = field(default_factory=dict)
     is_private: bool = False
     since: int = 0
+    said: Sequence[MessageRecord] = ()
     may_decline: bool = False
     allowance: Allowance | None = None
     attached: Mapping[str, Reading] = field(default_factory=dict)
@@ -120,10 +122,15 @@ class AgentRequest:
 
     @property
     def seen(self) -> AgentRequest:
-        """The request without the messages before `since`, which not all who ask may read."""
+        """The request without the messages before `since`, which not all who ask may read, and quotes of them."""
         asked = {question.message_id for question in self.questions}
-        transcript = [m for m in self.transcript if m.message_id >= self.since or m.message_id in asked]
-        return replace(self, history=seen_since(self.history, self.since), transcript=transcript)
+        seen = [m for m in self.transcript if m.message_id >= self.since or m.message_id in asked]
+        said = {m.message_id: unquoting(m, self.since) for m in self.said if m.message_id >= self.since}
+        return replace(
+            self,
+            history=seen_since(self.history, self.since, said),
+            transcript=[unquoting(m, self.since) for m in seen],
+        )
 
 
 class FailureKind(StrEnum):

@@ -14,6 +14,7 @@ from discord_io.incoming_messages import MessageReader, bot_of
 from incoming import Incoming
 from place import Place, PlaceKind
 from state.consent import Consent
+from state.message import unquoting
 from turns.admission import refused_line
 from turns.private_answers import PrivateAnswers
 from turns.turn import Question
@@ -53,6 +54,8 @@ class Asking:
         if not (told.text or told.images):
             return NOTHING_TO_READ
         asked = self._reader.clicked(interaction, ANSWER_IT, None)
+        if not asked.reads_history:
+            told = unquoting(told, told.message_id)
         return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked), [told])
 
 

@@ -304,6 +304,11 @@ def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> Messag
     return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files, drew_on=drew_on)
 
 
+def unquoting(message: MessageRecord, since: int) -> MessageRecord:
+    """The message without its quote, and the quoted files, if it replies to one from before `since`."""
+    return message if message.reply_to_id is None or message.reply_to_id >= since else requoted(message, None)
+
+
 def without_call(content: str, user_id: int, name: str) -> str:
     """The content without what only calls this user: mentions, and their name at its start."""
     rest = re.sub(rf"<@!?{user_id}>[,:]?", "", content).strip()

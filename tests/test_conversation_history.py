@@ -134,7 +134,7 @@ def test_a_summary_is_not_for_whoever_may_not_read_what_was_before() -> None:
     made = cut([*turn(asked[0]), *turn(asked[1])], 1)
     assert made
     history = [*as_context("They met.", made.origin), *turn(asked[1])]
-    assert seen_since(history, asked[1].message_id) == history[2:]
+    assert seen_since(history, asked[1].message_id, {}) == history[2:]
 
 
 @pytest.mark.parametrize("how", ["edited", "file", "deleted", "answer", "forgotten", "meanwhile", "other"])

@@ -25,7 +25,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from place import PlaceKind
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
-from state.message import file_key
+from state.message import file_key, unquoting
 from state.prompts import ResolutionType
 from turns.compaction import Compaction
 from turns.records import Records
@@ -90,8 +90,8 @@ class Preparing:
         await self._compaction.run(turn, conversation)
         questions, notes = list(turn.questions), []
         since = conversation.seen_since(turn.newcomers)
-        seen = [m for m in conversation.messages if m.message_id >= since]
-        full = await asyncio.gather(*(self._in_full(question, seen) for question in questions))
+        seen = [unquoting(m, since) for m in conversation.messages if m.message_id >= since]
+        full = await asyncio.gather(*(self._in_full(question, seen, since) for question in questions))
         for question, query in zip(questions, full, strict=True):
             if question not in turn.questions:
                 continue
@@ -130,12 +130,12 @@ class Preparing:
         sight = self._models.named(turn.model).sight
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
-    async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:
+    async def _in_full(self, question: Question, said: Sequence[MessageRecord], since: int) -> str | None:
         """An incomplete query completed from the messages before it; None where it is complete, or cannot be.
 
-        said: the messages of the conversation that its author may read.
+        said: the messages of the conversation from `since` on, which all who ask may read.
         """
-        message, meaning = question.message, question.meaning
+        message, meaning = unquoting(question.message, since), question.meaning
         if not meaning.incomplete:
             return None
         query = enrich(meaning.query, said_before(message, said)).query
@@ -307,6 +307,7 @@ class Answering:
             looked_up=partial(self._records.looked_up, conversation.channel_id),
             is_private=turn.is_private,
             since=conversation.seen_since(request.asked.newcomers),
+            said=conversation.messages,
             model=turn.model,
         )
 

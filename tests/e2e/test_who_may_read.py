@@ -11,7 +11,7 @@ import pytest
 from agents.tools import NOT_GIVEN
 from discord_io.actions import READ_BY_FEWER
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
-from playground.model import Message
+from playground.model import File, Message
 from tests.e2e.test_asking import tool_results
 from tests.support.lives import life
 from tests.support.scene import Scene, open_scene
@@ -366,6 +366,40 @@ async def test_what_a_newcomer_began_tells_nothing_of_before_whoever_answers_its
     assert "bluebell" not in json.dumps(scene.stub.requests[begun:])
     assert "daffodil" not in json.dumps(scene.stub.requests[begun:])
     assert is_cut or tool_results(scene.stub.requests[-1])
+
+
+@pytest.mark.parametrize("way", ["since told", "told already", "asked together", "answered in private"])
+@pytest.mark.parametrize("what", ["words", "file"])
+async def test_what_a_later_reply_quotes_of_before_a_newcomer_came_is_not_told_them(
+    scene: Scene, way: str, what: str
+) -> None:
+    """They see the reply, which stays, but need not see what it quotes, and never a file of that."""
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    attached = [File("code.txt", "text/plain", SECRET.encode())] if what == "file" else []
+    old = scene.say("Ada", "" if attached else SECRET, attachments=attached)
+    await scene.ask("Ben", "hello")
+    gate = scene.held("Hm.")
+    scene.mention("Chloe", "hi")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    asks = way in ("told already", "asked together")
+    reply = (scene.mention if asks else scene.say)("Chloe", "could that be right?", reply_to=old.id)
+    await scene.decision(reply)
+    if way != "asked together":
+        gate.set()
+        await scene.at_rest()
+    if way == "answered in private":
+        await scene.use("Ben", "Answer this", target=reply)
+    else:
+        asked = scene.mention("Ben", "what does she reply to?")
+        await scene.decision(asked)
+        gate.set()
+        await scene.outcome(asked)
+    assert "could that be right?" in scene.told()
+    assert "bluebell" not in scene.told()
+    if way != "answered in private":
+        await scene.ask("Ada", "what did she reply to?")
+        assert "bluebell" in scene.told() or (attached and not asks)
 
 
 async def test_what_was_missed_by_a_restart_is_told_to_those_only_who_may_read_it(stage: Scene) -> None:
