@@ -398,7 +398,8 @@ class ProactiveOffers:
             return
         parent_id = channel.parent_id
         thread_id = channel.channel_id if parent_id else 0
-        PAYER.set(Payer(channel.guild_id, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
+        whose = frozenset({opportunity.user_id})
+        PAYER.set(Payer(channel.guild_id, whose, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
         if judge and subject and not await judge(subject, channel.recent.messages):
             channel.exclude(subject.message_id)

@@ -13,6 +13,7 @@ from decider import Reason
 from place_settings.fields import Level
 from playground.errors import ApiError
 from playground.model import Message
+from setting_values import Period, Scope
 from state.proactive import AgentStateV2
 from state.spending import Spent
 from tests.support.clock import FakeClock
@@ -26,6 +27,7 @@ QUESTION = "does anybody know how to renew a certificate with certbot?"
 OTHER_QUESTION = "does anybody know how to reset the printer on the second floor?"
 ANSWER = "Run certbot renew."
 TIMEOUT, COOLDOWN = 600, 1_800
+JUDGE_TOKENS, EVERYBODY = 7, (Scope.TOTAL, 0)
 
 
 @pytest.fixture
@@ -341,3 +343,17 @@ async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> No
         wait(stage, 90)
         assert not stage.journal.find("offered")
         assert "may not write" not in await offers(stage, "status")
+
+
+async def test_whoever_would_be_helped_pays_for_the_judge_until_four_fifths_of_their_budget(stage: Scene) -> None:
+    """Else one person's questions, whoever they are for, would use up what the server has."""
+    async with life(stage, use_llm_judge=True, person_tokens=3 * JUDGE_TOKENS):
+        await offers(stage, "on")
+        for number in range(4):
+            await unanswered(stage)
+            wait(stage, 90)
+            await stage.until(lambda: len(stage.journal.find("offer_refused", reason="not_answerable")) > number)  # noqa: B023
+        ledger = stage.bot.parts.limits.ledger
+        spent = [ledger.used(one, Period.DAY).tokens for one in ((Scope.PERSON, stage.pg.person("Ben")), EVERYBODY)]
+        assert spent == [3 * JUDGE_TOKENS] * 2
+        assert len(stage.stub.judged) == 3
