@@ -15,7 +15,8 @@ from state.spending import Spent
 
 log = structlog.get_logger()
 
-MOST_OF_A_CALL, MOST_DOLLARS = 10**9, 10**5  # of one call: a report of more is not believed
+# Of one call: a report of more is not believed. No model takes more than 10 million tokens.
+MOST_OF_A_CALL, MOST_DOLLARS = 2 * 10**7, 10**4
 
 
 def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: ModelResponse | None) -> Spent | None:

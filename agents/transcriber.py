@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import UserError
 
 from agents.bounded_client import bound, noting_lost
 from agents.fast import Purse
-from agents.metering import counted
+from agents.metering import MOST_OF_A_CALL
 from agents.models import UnusableModelError
 from files.reading import FileProblem
 from state.spending import TOKENS_PER_SECOND, Spent
@@ -57,7 +57,8 @@ class Transcriber:
             said, usage = getattr(heard, "text", None), getattr(heard, "usage", None)
             counts = getattr(usage, "total_tokens", None), getattr(usage, "seconds", None)
             tokens, seconds = (count if isinstance(count, int | float) and count > 0 else 0 for count in counts)
-            used = counted(round(tokens or seconds * TOKENS_PER_SECOND)) or used
+            told = round(tokens or seconds * TOKENS_PER_SECOND)
+            used = told if 0 < told <= MOST_OF_A_CALL else used
             output = getattr(usage, "output_tokens", 0)
             output = output if isinstance(output, int) and 0 <= output <= used else 0
             spent = Spent(self.name, used - output, output, audio=used - output)

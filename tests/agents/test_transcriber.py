@@ -80,7 +80,7 @@ async def test_a_count_that_is_none_is_not_taken(bench: Bench) -> None:
     for count in (-5, "many", 10**30):
         bench.ears.usage = {"type": "tokens", "total_tokens": count}
         await bench.transcribe("a.ogg", OGG, 12.0)
-    assert bench.spent == [120, 120, 10**9]  # the last is more than can be kept
+    assert bench.spent == [120, 120, 120]
 
 
 async def test_without_tokens_nothing_is_sent(bench: Bench) -> None:
