@@ -402,6 +402,26 @@ async def test_what_a_later_reply_quotes_of_before_a_newcomer_came_is_not_told_t
         assert "bluebell" in scene.told() or (attached and not asks)
 
 
+async def test_what_is_read_in_full_for_several_quotes_nothing_of_before_one_of_them_came(stub: StubModel) -> None:
+    stub.default = lambda _: Reply("I see.")
+    stub.rewriter_says = lambda _: Reply("and is that code safe?")
+    async with open_scene(stub, rewrite_model="openai-chat:stub") as scene:
+        newcomer(scene)
+        old = scene.say("Ada", SECRET)
+        await scene.ask("Ben", "hello")
+        gate = scene.held("Hm.")
+        scene.mention("Chloe", "hi")
+        await scene.until(lambda: len(stub.requests) == 2)
+        scene.mention("Ada", "and the second one?", reply_to=old.id)
+        last = scene.mention("Ben", "how late is it?")
+        await scene.decision(last)
+        gate.set()
+        await scene.outcome(last)
+        assert "Read in full" in scene.told()
+        assert stub.rewritten
+        assert "bluebell" not in json.dumps([*stub.rewritten, *stub.requests])
+
+
 async def test_what_was_missed_by_a_restart_is_told_to_those_only_who_may_read_it(stage: Scene) -> None:
     """A message that is read later does not say what its author may do."""
     stage.stub.default = lambda _: Reply("I see.")
