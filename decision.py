@@ -48,7 +48,7 @@ class Reason(StrEnum):
     UNWELCOME = (
         "unwelcome",
         "",
-        "my last answer, which nobody had asked for, was not welcome, so I wait until somebody calls me",
+        "my last answer, which came without a call, was not welcome, so I wait until somebody calls me",
     )
     ACKNOWLEDGEMENT = "acknowledgement", "", "thanks, ok or a laugh needs no answer"
     JUDGE_FAILED = "judge_failed", "", "I was unsure, and the judge, a second model, could not be asked"

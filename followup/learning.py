@@ -281,10 +281,12 @@ class Learning:
 
     # What people do
 
-    def told_off(self, channel_id: int, at: datetime, *, is_again: bool) -> Mark | None:
+    def told_off(self, channel_id: int, at: datetime, ended: Collection[int] = (), *, is_again: bool) -> Mark | None:
         """Somebody told the bot to keep out. Returns the Mark of the channel's newest answer, which is logged if they
-        had not told it before."""
+        had not told it before. ended: the questions whose answers they ended thereby; another answer is not meant."""
         mark = self._answered.mark(channel_id, Outcome.TOLD_OFF, at.timestamp())
+        if mark and ended and mark.message_id not in ended:
+            return None
         return mark if is_again else self._mark(mark)
 
     def reacted(self, message_id: int, at: datetime) -> None:

@@ -80,14 +80,18 @@ class Records:
         if self._log.is_enabled_for(logging.DEBUG):
             self._log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOT_CALLED, 0.0)
 
-    def message(self, conversation: ChannelConversation, record: MessageRecord) -> None:
-        """Adds a person's message to the conversation, and notes whether it tells the bot to keep out."""
+    def message(self, conversation: ChannelConversation, record: MessageRecord, ended: Sequence[Question] = ()) -> None:
+        """Adds a person's message to the conversation, and notes whether it tells the bot to keep out.
+
+        ended: of what it ended, the answers that people know of. It means these, or else the channel's newest answer.
+        """
         was_told_off = conversation.engagement.standing(record.author_id).told_off
         self._conversations.record_in(conversation, record)
         if not conversation.engagement.standing(record.author_id).told_off:
             return
-        answered = self._learning.told_off(conversation.channel_id, record.timestamp, is_again=was_told_off)
-        if conversation.engagement_at(record).is_telling_off(record):
+        ended_ids = [question.message.message_id for question in ended]
+        answered = self._learning.told_off(conversation.channel_id, record.timestamp, ended_ids, is_again=was_told_off)
+        if not ended and conversation.engagement_at(record).is_telling_off(record):
             self.unfollow(answered, Unwelcome.TOLD_OFF)
 
     def overheard(self, question: Question) -> None:
@@ -106,7 +110,7 @@ class Records:
     def stopped(self, conversation: ChannelConversation, question: Question, stopped: Stopped) -> None:
         """Records a message that stopped answers."""
         self.silenced(stopped.silently, STOPPED)  # first, so that they do not count as the answer that was told off
-        self.message(conversation, replace(question.as_kept.message, tells_off=stopped.tells_off))
+        self.message(conversation, replace(question.as_kept.message, tells_off=stopped.tells_off), stopped.seen)
         if stopped.tells_off and stopped.is_unprompted:
             self._conversations.follow(question.channel_id, Unwelcome.TOLD_OFF)
 

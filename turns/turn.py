@@ -156,13 +156,15 @@ class Ready:
 class Stopped:
     """The questions whose answers a stop ended. is_unprompted: whether the ended turn was.
 
-    silently: those among them whose authors are not told of it.
+    silently: those among them whose authors are not told of it, and whose decisions were noted. seen: those whose
+    authors are told, or saw that they were being answered.
     """
 
     stop: Stop
     questions: Sequence[Question]
     is_unprompted: bool = False
     silently: Sequence[Question] = ()
+    seen: Sequence[Question] = ()
 
     @property
     def tells_off(self) -> bool:

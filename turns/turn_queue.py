@@ -187,10 +187,13 @@ class TurnQueue:
             self.announce(question, STOPPED)
         if not (ended or waiting):
             return None
-        silently = [q for q in queued if q is not newest.get(q.message.author_id)]
+        silently, seen = [q for q in queued if q is not newest.get(q.message.author_id)], called
         if queue.turn and queue.turn.ends_silently:
             silently += ended
-        return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
+        else:
+            seen += ended
+        is_unprompted = is_unprompted and bool(ended)
+        return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted, silently=silently, seen=seen)
 
     def reworded(self, channel_id: int, message: MessageRecord) -> None:
         """Applies an edit: restarts a running turn of this message if no part of the answer is posted yet.

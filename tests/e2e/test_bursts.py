@@ -56,6 +56,20 @@ async def test_three_short_messages_get_one_answer_that_was_told_all(scene: Scen
     assert (await scene.decision(second)).in_words() == f"answered: {WITH_A_CALL}"
 
 
+async def test_who_stops_their_call_as_they_are_heard_out_ends_no_following_of_others(scene: Scene) -> None:
+    await scene.ask("Ben", "what is the weather in Tokyo?")
+    follow_up = await say(scene, "Ben", "and what about Osaka?")
+    await scene.bot.bursts.end()
+    await scene.answer_to(follow_up)
+    call = await say(scene, "Ada", "@Parley tell me everything")
+    await say(scene, "Ada", "stop")
+    await scene.bot.bursts.end()
+    assert (await scene.decision(call)).reason is Reason.STOP
+    follow_up = await say(scene, "Ben", "and what about Kyoto?")
+    await scene.bot.bursts.end()
+    assert (await scene.decision(follow_up)).respond
+
+
 async def test_a_pause_ends_it_and_a_question_mark_at_once(stage: Scene) -> None:
     async with life(stage, burst_seconds=0.05):
         await stage.ask("Ada", "find me a train")

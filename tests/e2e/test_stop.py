@@ -164,7 +164,7 @@ async def test_an_unprompted_answer_that_is_not_welcome_ends_following_until_a_m
     for who in ("Ben", "Chloe"):
         decision = await scene.decision(scene.say(who, "and Kyoto?"))
         assert (decision.respond, decision.reason) == (False, Reason.UNWELCOME)
-        assert decision.in_words().startswith("silent: my last answer, which nobody had asked for, was not welcome")
+        assert decision.in_words().startswith("silent: my last answer, which came without a call, was not welcome")
     await scene.ask("Ben", "are you there?")
     assert (await scene.decision(scene.say("Chloe", "and Kyoto?"))).respond
 
