@@ -319,7 +319,7 @@ class Settings(SettingChecks):
     port: int | None = setting(
         None,
         "The port of the bot's HTTP server, on all interfaces: /healthz, /privacy and, with CONSOLE_PASSWORD, "
-        "/metrics and the console; in a playground on loopback only.",
+        "/metrics and the console; in a playground on loopback only, unless PLAYGROUND_HOST is another address.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,

@@ -99,7 +99,7 @@ async def check_http(port: int | None) -> list[Finding]:
         socket.create_server(("", port), family=family, dualstack_ipv6=dual).close()
     except OSError as error:
         return [await _who_listens(port, str(error.strerror))]
-    return [ok("http", f"PORT {port} is free." if port else "Any free port is taken.")]
+    return [ok("http", f"PORT {port} is free." if port else "The bot takes any port that is free.")]
 
 
 async def _who_listens(port: int, why: str) -> Finding:
