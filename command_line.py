@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -74,12 +73,12 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
         configure_logging(settings.log_level, secrets_of(settings))
         for name, meant in misspelt(os.environ).items():
             log.warning("unknown_setting", variable=name, likely_meaning=meant)
-        state_dir, redis_url, key = checked_place(settings)
         if arguments:
-            return on_what_is_kept(arguments, state_dir, redis_url, key)
+            return on_what_is_kept(arguments, settings)
         tune_memory()
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
+        state_dir, redis_url, key = where(settings)
         with in_use(state_dir, None if settings.is_one_of_several else redis_url):
             try:
                 check_stores(state_dir, redis_url, key)
@@ -95,20 +94,15 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
         return 1
 
 
-def checked_place(settings: Settings) -> tuple[Path, str | None, str | None]:
-    """As where(). Raises SettingError for malformed keys."""
+def on_what_is_kept(arguments: Sequence[str], settings: Settings) -> int:
+    """Runs sessions or move. Returns the exit code. Raises SettingError for malformed keys."""
     place = where(settings)
     try:
         find_seal(*place)
     except ValueError as error:
         raise SettingError(f"{error}.") from None
-    return place
-
-
-def on_what_is_kept(arguments: Sequence[str], state_dir: Path, redis_url: str | None, key: str | None) -> int:
-    """Runs sessions or move. Returns the exit code."""
     try:
-        code = ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], state_dir, redis_url, key)
+        code = ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], *place)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads what is printed, such as `head`, wants no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print cannot fail at exit

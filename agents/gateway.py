@@ -88,10 +88,9 @@ class AgentRequest:
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
     kept. since: the id of the first message that all who ask may read; the model is sent nothing older, though the
     history keeps it. said: the conversation's messages as they are now. may_decline: nobody called the bot, so the
-    agent may stay silent. allowance: from which its
-    model's calls are reserved, and in which they are counted; None: they are not. attached: the results of reading the
-    files of the transcript's messages, by the files' keys; other files are not mentioned. model: the name of the model
-    to use, if there are several; None: the default.
+    agent may stay silent. allowance: from which its model's calls are reserved, and in which they are counted; None:
+    they are not. attached: the results of reading the files of the transcript's messages, by the files' keys; other
+    files are not mentioned. model: the name of the model to use, if there are several; None: the default.
     """
 
     history: Sequence[ModelMessage]

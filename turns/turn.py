@@ -198,8 +198,8 @@ class Turn:
     because a question was edited; is_reworded: a restart is due. has_acted: a tool was used, so it must not be
     restarted. asked_at: by the loop's clock, when its first question was queued; None: by an earlier process. number:
     its place in the queue for a slot, 0: none yet; place: the posted text on that, no part of the answer. instructions:
-    the model's. mark: of Records, when it was asked. model: name of the general agent's model,
-    fixed once begun. tools: names of the tools used.
+    the model's. mark: of Records, when it was asked. model: name of the general agent's model, fixed once begun. tools:
+    names of the tools used.
     """
 
     questions: list[Question]

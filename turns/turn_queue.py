@@ -238,6 +238,8 @@ class TurnQueue:
 
     def _drop_waiting(self, channel_id: int, queue: _ChannelQueue, dropped: Sequence[Question]) -> None:
         queue.waiting = [q for q in queue.waiting if q not in dropped]
+        for question in dropped:
+            queue.asked_at.pop(question.message.message_id, None)
         self._meanings.dropped(dropped)
         self.pending.dropped(channel_id, dropped)
 
