@@ -142,6 +142,7 @@ class FailureKind(StrEnum):
     TOO_LONG = "too_long"
     UNAVAILABLE = "unavailable"
     LATE = "late"
+    WAITED = "waited"
     EMPTY = "empty"
     OUT_OF_ROOM = "out_of_room"
     WITHHELD = "withheld"

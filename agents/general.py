@@ -228,16 +228,18 @@ class GeneralAgent:
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time
-        end = run.ends_at = run.ends_at or clock() + TOTAL_SECONDS
-        async with asyncio.timeout_at(min(end, clock() + self._stall)) as deadline:
+        run.ends_at = run.ends_at or clock() + TOTAL_SECONDS
+        async with asyncio.timeout(None) as deadline:
 
             def go_on() -> None:
-                deadline.reschedule(min(end, clock() + self._stall))
+                deadline.reschedule(min(run.ends_at, clock() + self._stall))
 
             while run.requests < MAX_REQUESTS:
-                deadline.reschedule(end)  # waiting for the budget is no stall of the model
+                deadline.reschedule(None)  # its budget may make it wait for other turns, which takes none of its time
+                began = clock()
                 if over := await self._reserve(request, run):
                     return over
+                run.ends_at += clock() - began
                 go_on()
                 if run.results is None and not await self._stream_response(request, run, go_on):
                     return self._answer(request, run)

@@ -73,12 +73,12 @@ class Run:
     messages as its provider stores them; None: it stores none. messages: those sent to the model; from `began` on,
     those of this run. prompt, results: with which a suspended run is resumed; words_of: the sources of the words in
     them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's
-    clock. requests: how many were made; tokens: used by those that have ended; is_asking: one has not ended; sent: the
-    most tokens that it is sent; lost: how often it was sent before without a response. called: the number of tool
-    calls. output: characters that the model wrote; signed: those of signatures and encrypted thoughts; said: tokens
-    of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning
-    of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last response
-    ended, in pydantic-ai's words.
+    clock, 0 before it begins. requests: how many were made; tokens: used by those that have ended; is_asking: one has
+    not ended; sent: the most tokens that it is sent; lost: how often it was sent before without a response. called: the
+    number of tool calls. output: characters that the model wrote; signed: those of signatures and encrypted thoughts;
+    said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the
+    beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last
+    response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -103,7 +103,7 @@ class Run:
     lost: int = 0
     sent: int = 0
     requests: int = 0
-    ends_at: float | None = None
+    ends_at: float = 0.0
     called: int = 0
     output: int = 0
     signed: int = 0

@@ -64,13 +64,13 @@ class UMSAgent:
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         heard = _Heard(show)
         try:
+            if request.allowance:
+                name = f"agent:{self.name}"
+                if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
+                    kind = CAPPED.get(cap, FailureKind.OVER_BUDGET)
+                    raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
+                self._reserved[request] = ANSWER_TOKENS
             async with asyncio.timeout(self._total):
-                if request.allowance:
-                    name = f"agent:{self.name}"
-                    if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
-                        kind = CAPPED.get(cap, FailureKind.OVER_BUDGET)
-                        raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
-                    self._reserved[request] = ANSWER_TOKENS
                 await self._ask(request, heard)
         except RemoteError as error:
             kind, why = error.kind, str(error)

@@ -165,6 +165,16 @@ class Budget:
                 await self._given_back.wait()
 
 
+class Slot(Protocol):
+    """The turn's place among those that run at once."""
+
+    async def take(self) -> None:
+        """Takes it, unless it is held."""
+
+    def leave(self) -> None:
+        """Gives it back, if it is held, until take(): the turn waits for its budget."""
+
+
 class Purse:
     """The budget that calls beside the answer's own draw on; those that only judge, until it is used to four fifths."""
 
@@ -191,11 +201,15 @@ class Purse:
 
 
 class Allowance:
-    """The tokens that one turn may use: reserved before each call of its model, counted after it."""
+    """The tokens that one turn may use: reserved before each call of its model, counted after it.
+
+    slot: not held while the turn waits; None: there is none.
+    """
 
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget
         self._payer = payer
+        self.slot: Slot | None = None
         self._call: Reserved | None = None
         self._counted = 0  # tokens counted since the turn started, or was last started over
         self._before = 0  # tokens before that
@@ -229,7 +243,11 @@ class Allowance:
                 return Cap.UNKNOWN
             if is_reserved:
                 self._call = call
+                if self.slot:
+                    await self.slot.take()
                 return None
+            if self.slot:
+                self.slot.leave()
             await self._budget.given_back()
         return reached.cap
 

@@ -11,12 +11,14 @@ import pytest
 from conversation import MessageRecord
 from miniapps.router import UNKNOWN
 from state.awaiting import Meaning, RouteTarget
+from state.budget import Budget
+from state.limits import Limits
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, CHANNEL, said
+from tests.support.people import ANNA, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked
 from tests.support.virtual_time import settle, until
-from turns.turn import Cancel
-from turns.turn_slots import LATE_SECONDS, TOLD_SECONDS
+from turns.turn import Cancel, Turn
+from turns.turn_slots import FOR_BUDGET, LATE, LATE_FOR_BUDGET, LATE_SECONDS, PLACE, TOLD_SECONDS, TurnSlots
 
 pytestmark = pytest.mark.virtual_time
 
@@ -194,3 +196,38 @@ async def test_whoever_waited_behind_another_turn_of_their_channel_is_told_two_m
     assert "in the queue" in bench.wires[0].texts[1]
     await asyncio.sleep(TOLD_SECONDS)
     assert "waited for two minutes" in bench.wires[0].texts[1]
+
+
+async def test_turns_that_wait_for_their_guilds_budget_leave_slots_to_others_and_are_told_so() -> None:
+    bench, slots, ends = Bench(), TurnSlots(3), list[int]()
+    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None, guild_tokens=1_000), bench.clock)
+
+    async def make(turn: Turn) -> None:
+        async with slots.taken(turn):
+            await turn.allowance.reserve(600)  # so that one runs at once
+            await asyncio.sleep(100)
+            turn.allowance.settle(10)
+            ends.append(round(asyncio.get_running_loop().time()))
+
+    def begin(channel: int, guild: int) -> Turn:
+        turn = Turn([bench.question(bench.say(ANNA, "what?", channel=channel), channel, guild=guild)])
+        turn.allowance = budget.allowance(turn.payer)
+        making.append(asyncio.create_task(make(turn)))
+        return turn
+
+    making: list[asyncio.Task[None]] = []
+    turns = [begin(channel, GUILD) for channel in range(5)]
+    await settle()
+    assert (slots.running, len(slots)) == (1, 4)
+    turns.append(begin(7, OTHER_GUILD))
+    await asyncio.sleep(TOLD_SECONDS + 1)
+    stages = ["", FOR_BUDGET, FOR_BUDGET, PLACE.format(1), PLACE.format(2), ""]
+    assert [turn.stage for turn in turns] == stages
+    assert (slots.running, len(slots)) == (2, 4)
+    await asyncio.sleep(LATE_SECONDS)
+    assert [turns[2].stage, turns[4].stage] == [LATE_FOR_BUDGET, LATE.format(1)]
+    making[2].cancel()
+    await asyncio.wait(making)
+    assert ends == [100, 100, 200, 300, 400]
+    assert (slots.running, len(slots)) == (0, 0)
+    assert not slots._begun

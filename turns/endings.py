@@ -34,6 +34,7 @@ SENTENCES = {
     ),
     FailureKind.UNAVAILABLE: "My model is not available right now. Please ask me again in a moment.",
     FailureKind.LATE: "My model took too long. Please ask me again.",
+    FailureKind.WAITED: "There were more questions than I could answer in time. Please ask me again.",
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
     FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at a time.",
     FailureKind.WITHHELD: "My model's content filter held back what I wanted to say here. Please put it differently.",
@@ -74,6 +75,7 @@ AGENT_FAULTS = {
     FailureKind.TOO_LONG: "A conversation became too long for the model, and a new one was started.",
     FailureKind.UNAVAILABLE: "The model could not be reached, or stopped in the middle of an answer.",
     FailureKind.LATE: "The model took too long to answer.",
+    FailureKind.WAITED: "A private question waited too long for TURNS_AT_ONCE or its budget.",
     FailureKind.EMPTY: "The model gave an empty answer.",
     FailureKind.OUT_OF_ROOM: "The model ran out of room before it had an answer.",
     FailureKind.WITHHELD: "The model's content filter withheld an answer.",
@@ -91,7 +93,7 @@ POST_FAULTS = {
     Problem.UNREACHABLE: "Discord could not be reached for so long that an answer was given up.",
     Problem.UNKNOWN: "It cannot be known whether Discord took an answer.",
 }
-OURS = {FailureKind.INTERNAL, FailureKind.MINIAPP}
+OURS = {FailureKind.INTERNAL, FailureKind.MINIAPP, FailureKind.WAITED}
 ENDINGS = {
     "finished": Ending.ANSWERED,
     **{kind.value: Ending.FAILED for kind in FailureKind},

@@ -92,9 +92,9 @@ class PrivateAnswers:
                 self._failed(question, outcome.kind)
             return final_text(turn, outcome)
         except TimeoutError:
-            tokens, ended = self._agent.interrupted(request, turn.text).tokens, FailureKind.LATE
-            self._failed(question, FailureKind.LATE)
-            return final_text(turn, Failure(FailureKind.LATE, "It waited too long."))
+            tokens, ended = self._agent.interrupted(request, turn.text).tokens, FailureKind.WAITED
+            self._failed(question, FailureKind.WAITED)
+            return final_text(turn, Failure(FailureKind.WAITED, "It waited too long.", turn.text))
         except asyncio.CancelledError:
             tokens = self._agent.interrupted(request, turn.text).tokens
             raise

@@ -299,9 +299,11 @@ class Turn:
             self.post.show(with_note(self.text, f"{stage} …") if self.text.strip() else f"-# {stage} …")
 
     def tell_place(self, place: str) -> None:
-        """Shows its place in the queue, until there is text."""
+        """Shows its place in the queue, until there is more text."""
         self.stage = place
-        if self.post and not self.may_decline:
+        if self.post and self.text.strip():
+            self.post.show(with_note(self.text, f"{place} …"))
+        elif self.post and not self.may_decline:
             self.place = f"-# {place} …"
             self.post.show(self.place)
 

@@ -1,11 +1,14 @@
-"""Slots: limits how many turns agents answer at once in the process. Other turns wait, and their askers are told."""
+"""Slots: limits how many turns agents answer at once in the process. Other turns wait, and their askers are told.
+
+A turn whose budgets have nothing left but what calls of other turns have reserved gives its slot back until they do.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import NamedTuple
@@ -20,6 +23,11 @@ LATE = (
     "you have waited for two minutes, and I am sorry: there are more questions than I can answer at once; yours is "
     "number {}"
 )
+FOR_BUDGET = "my budget allows me only so many answers at once, and yours comes when others are done"
+LATE_FOR_BUDGET = (
+    "you have waited for two minutes, and I am sorry: my budget allows me only so many answers at once, and others are "
+    "not done yet"
+)
 
 
 class _Place(NamedTuple):
@@ -33,79 +41,143 @@ class TurnSlots:
     """The slots, shared fairly between guilds, then channels: the next one goes to the guild with the fewest, and there
     to the turn that waits longest. A direct message channel counts as a guild. A channel waits with one turn at a time,
     so its next turn comes after all that wait by then. A turn restarted after an edit keeps its place.
+
+    Of one guild no more than `at_once` turns have a slot or wait for their budget, as all of these look again each time
+    that some of it is given back.
     """
 
     def __init__(self, at_once: int) -> None:
-        self._free = at_once
-        self._taken: Counter[int] = Counter()  # by guild
+        self._at_once = self._free = at_once
+        self._begun: Counter[int] = Counter()  # turns that have a slot, or wait for their budget, by guild
         self._waiting: dict[int, deque[_Place]] = {}  # by guild
         self._numbers = count(1)
         self._telling = asyncio.Lock()
 
     def __len__(self) -> int:
-        """How many turns wait."""
-        return sum(map(len, self._waiting.values()))
+        """How many turns wait: for a slot, or for their budget."""
+        return sum(map(len, self._waiting.values())) + self._begun.total() - self.running
 
     @property
     def running(self) -> int:
         """How many slots are taken."""
-        return self._taken.total()
+        return self._at_once - self._free
 
     @asynccontextmanager
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
-        """Waits for a slot, and holds it until the end of the block."""
-        guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
+        """Waits for a slot, and holds it until the end of the block, except while the turn waits for its budget."""
         turn.number = turn.number or next(self._numbers)
-        if self._free:
-            self._free -= 1
-            self._taken[guild_id] += 1
-        else:
-            await self._wait(guild_id, turn)
+        slot = turn.allowance.slot = _Slot(self, turn)
         try:
+            await slot.take()
             yield
         finally:
-            self._give_back(guild_id)
+            slot.end()
 
-    async def _wait(self, guild_id: int, turn: Turn) -> None:
-        loop = asyncio.get_running_loop()
-        place, now = _Place(turn.number, loop.create_future()), loop.time()
-        late_at = max(now + TOLD_SECONDS, (now if turn.asked_at is None else turn.asked_at) + LATE_SECONDS)
-        insort(self._waiting.setdefault(guild_id, deque()), place, key=lambda other: other.number)
+    async def take(self, guild_id: int, turn: Turn, *, is_begun: bool) -> None:
+        """Waits for a slot. is_begun: the turn had one, and has waited for its budget."""
+        if is_begun:
+            self._count(guild_id, -1)
+        if self._free and self._begun[guild_id] < self._at_once:
+            self._free -= 1
+            self._count(guild_id, 1)
+            return
+        place, line = _Place(turn.number, asyncio.Future()), self._waiting.setdefault(guild_id, deque())
+        insort(line, place, key=lambda other: other.number)
+
+        def told(text: str) -> str:
+            if place.given.done():
+                return ""
+            # Estimated: before this turn each guild gets as many slots as its own.
+            before = line.index(place)
+            return text.format(1 + sum(min(len(other), before) for other in self._waiting.values()))
+
+        telling = asyncio.create_task(self._tell(turn, lambda: told(PLACE), lambda: told(LATE)))
         try:
-            for at, told in ((now + TOLD_SECONDS, PLACE), (late_at, LATE)):
-                if (await asyncio.wait([place.given], timeout=max(0.0, at - loop.time())))[0]:
-                    break
-                async with self._telling:
-                    await asyncio.sleep(TOLD_INTERVAL_SECONDS)
-                if place.given.done():
-                    break
-                # Estimated: before this turn each guild gets as many slots as its own.
-                before = self._waiting[guild_id].index(place)
-                position = 1 + sum(min(len(line), before) for line in self._waiting.values())
-                turn.tell_place(told.format(position))
             await asyncio.wait([place.given])  # unlike awaiting the future itself, a cancel here does not cancel it
         except asyncio.CancelledError:
             if place.given.done():
-                self._give_back(guild_id)
+                self.give_back(guild_id, is_ended=True)
             else:
                 self._leave(guild_id, place)
             raise
+        finally:
+            telling.cancel()
 
-    def _give_back(self, guild_id: int) -> None:
-        self._taken[guild_id] -= 1
-        if not self._taken[guild_id]:
-            del self._taken[guild_id]
-        if not self._waiting:
-            self._free += 1
-            return
-        next_guild = min(self._waiting, key=lambda one: (self._taken[one], self._waiting[one][0].number))
-        place = self._waiting[next_guild][0]
-        self._leave(next_guild, place)
-        self._taken[next_guild] += 1
-        place.given.set_result(None)
+    def give_back(self, guild_id: int, *, is_ended: bool, is_held: bool = True) -> None:
+        """Gives a turn's slot to others. is_ended: it needs none any more; else it waits for its budget."""
+        self._free += is_held
+        if is_ended:
+            self._count(guild_id, -1)
+        while self._free and (guilds := [one for one in self._waiting if self._begun[one] < self._at_once]):
+            next_guild = min(guilds, key=lambda one: (self._begun[one], self._waiting[one][0].number))
+            place = self._waiting[next_guild][0]
+            self._leave(next_guild, place)
+            self._free -= 1
+            self._count(next_guild, 1)
+            place.given.set_result(None)
+
+    def _count(self, guild_id: int, change: int) -> None:
+        self._begun[guild_id] += change
+        if not self._begun[guild_id]:
+            del self._begun[guild_id]
+
+    def begin_telling(self, turn: Turn) -> asyncio.Task[None]:
+        """Tells an asker, until cancelled, that their turn waits for its budget."""
+        return asyncio.create_task(self._tell(turn, lambda: FOR_BUDGET, lambda: LATE_FOR_BUDGET))
+
+    async def _tell(self, turn: Turn, place: Callable[[], str], late: Callable[[], str]) -> None:
+        """Tells an asker what their turn waits for, and after two minutes that it takes long, until cancelled."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        late_at = max(now + TOLD_SECONDS, (now if turn.asked_at is None else turn.asked_at) + LATE_SECONDS)
+        for at, in_words in ((now + TOLD_SECONDS, place), (late_at, late)):
+            await asyncio.sleep(at - loop.time())
+            async with self._telling:
+                await asyncio.sleep(TOLD_INTERVAL_SECONDS)
+            if text := in_words():
+                turn.tell_place(text)
 
     def _leave(self, guild_id: int, place: _Place) -> None:
         line = self._waiting[guild_id]
         line.remove(place)
         if not line:
             del self._waiting[guild_id]
+
+
+class _Slot:
+    """A turn's slot, which it holds or not."""
+
+    def __init__(self, slots: TurnSlots, turn: Turn) -> None:
+        self._slots = slots
+        self._turn = turn
+        self._guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
+        self._is_held = False
+        self._telling: asyncio.Task[None] | None = None  # while it waits for its budget
+
+    async def take(self) -> None:
+        """Takes it, unless it is held."""
+        if not self._is_held:
+            is_begun = self._end_telling()
+            await self._slots.take(self._guild_id, self._turn, is_begun=is_begun)
+            self._is_held = True
+
+    def leave(self) -> None:
+        """Gives it back, if it is held, until take(): the turn waits for its budget."""
+        if self._is_held:
+            self._is_held = False
+            self._telling = self._slots.begin_telling(self._turn)
+            self._slots.give_back(self._guild_id, is_ended=False)
+
+    def end(self) -> None:
+        """Gives it back, if it is held: the turn has ended."""
+        is_begun = self._end_telling() or self._is_held
+        if is_begun:
+            self._slots.give_back(self._guild_id, is_ended=True, is_held=self._is_held)
+        self._is_held = False
+
+    def _end_telling(self) -> bool:
+        """Returns whether it waited for its budget."""
+        telling, self._telling = self._telling, None
+        if telling:
+            telling.cancel()
+        return telling is not None

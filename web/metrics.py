@@ -191,7 +191,11 @@ class Metrics(Observer, Collector):
                 is_sure = shown.cluster.leases.are_sure
                 yield GaugeMetricFamily("parley_leases_sure", "1 while no other process can have one of them", is_sure)
             yield GaugeMetricFamily("parley_turns_running", "Answers in the making", shown.slots.running)
-            yield GaugeMetricFamily("parley_turns_waiting", "Turns that wait for TURNS_AT_ONCE", len(shown.slots))
+            yield GaugeMetricFamily(
+                "parley_turns_waiting",
+                "Turns that wait for TURNS_AT_ONCE, or for what others have reserved of a budget",
+                len(shown.slots),
+            )
             waiting = shown.turns.pending.waiting
             yield GaugeMetricFamily("parley_questions_waiting", "Questions behind their channel's turn", waiting)
             yield GaugeMetricFamily("parley_conversations", "Open conversations", len(shown.conversations))

@@ -22,6 +22,9 @@ from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
 from llm_history import CHARACTERS_PER_TOKEN
 from place import Place
+from state.budget import Budget
+from state.limits import Limits
+from state.spending import NOBODY
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
 from tests.support.stub_model import BEFORE, Reply, StubModel, texts
@@ -363,6 +366,15 @@ async def test_a_model_that_goes_on_for_three_minutes_is_late() -> None:
     outcome = await failure(slow_model(10))
     assert (outcome.kind, outcome.text) == (FailureKind.LATE, "word " * 3)
     assert asyncio.get_running_loop().time() == 180
+
+
+@pytest.mark.virtual_time
+async def test_the_time_in_which_other_answers_have_its_budget_is_not_counted() -> None:
+    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=20_000), lambda: NOON)
+    turns = [replace(request(said(ANNA)), allowance=budget.allowance(NOBODY)) for _ in range(2)]
+    answers = await asyncio.gather(*(answer(slow_model(3), turn) for turn in turns))
+    assert [one.text for one in answers] == ["word " * 3] * 2
+    assert asyncio.get_running_loop().time() == 300  # one after the other
 
 
 @pytest.mark.parametrize("text", ["", " \n "])

@@ -18,6 +18,7 @@ from tests.support.lives import life, on_disk
 from tests.support.observed import Observed
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
+from turns import private_answers
 from turns.admission import NO_DIRECT_MESSAGES
 from turns.endings import RESTARTING, SENTENCES
 
@@ -163,3 +164,17 @@ async def test_it_is_paid_from_the_budgets_of_the_channel_also_in_a_thread_but_b
             refused = await answer(scene, used(scene, "Ada", place, "ask", question="two"))
             assert "My budget for this channel is spent for today" in refused.content
             assert (await answer(scene, used(scene, "Chloe", place, "ask", question="and I?"))).content == "I see."
+
+
+async def test_whoever_waits_until_discord_takes_no_answer_any_more_is_told_that_others_were_before(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_scene(stub, turns_at_once=1) as scene:
+        gate = scene.held()
+        first = scene.mention("Ben", "first?")
+        await scene.until(lambda: stub.requests)
+        monkeypatch.setattr(private_answers, "TOTAL_SECONDS", 0.01)
+        told = await answer(scene, used(scene, "Ada", scene.pg.channel("general"), "ask", question="what is a monad?"))
+        assert told.content == SENTENCES[FailureKind.WAITED]
+        gate.set()
+        await scene.answer_to(first)
