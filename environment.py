@@ -10,16 +10,22 @@ from urllib.parse import unquote, urlsplit
 from config import SettingError, Settings
 
 ALIKE = 0.85  # least similarity (0 to 1) of a misspelt variable; "DISCORD_TOKN" has 0.96
+TOKENS = ("DISCORD_TOKEN", "DISCORD_BOT_TOKEN")
+USUAL_TOKENS = frozenset({"TOKEN", "BOT_TOKEN"})  # names of the token in other bots, and in much besides
 SHORT = 5  # settings of up to so many letters match only with two of them swapped: MODE is other programs' variable
 
 
 def misspelt(variables: Iterable[str]) -> dict[str, str]:
     """The variables that look like a misspelt setting, each with the setting that is probably meant."""
-    known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
+    known = {name.upper() for name in Settings.model_fields} | {*TOKENS}
     long = [name for name in known if len(name) > SHORT]
+    names = {variable: variable.upper() for variable in variables}
+    has_token = not {*names.values()}.isdisjoint(TOKENS)
     meant: dict[str, str] = {}
-    for variable in variables:
-        if (name := variable.upper()) not in known:
+    for variable, name in names.items():
+        if name in USUAL_TOKENS and not has_token:
+            meant[variable] = TOKENS[0]
+        elif name not in known:
             # With two neighbouring letters swapped: in a short name such a slip is not similar enough.
             swapped = [f"{name[:i]}{name[i + 1]}{name[i]}{name[i + 2 :]}" for i in range(len(name) - 1)]
             found = [one for one in swapped if one in known] or get_close_matches(name, long, n=1, cutoff=ALIKE)
@@ -40,7 +46,7 @@ def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
         )
     if settings.port is None or not any(name.startswith("RAILWAY_") for name in environ):
         return
-    meant = [name for name, setting in misspelt(environ).items() if setting in ("DISCORD_TOKEN", "DISCORD_BOT_TOKEN")]
+    meant = [name for name, setting in misspelt(environ).items() if setting in TOKENS]
     hint = f" ({meant[0]} is no setting; was it meant?)" if meant else ""
     raise SettingError(f"DISCORD_TOKEN is not set{hint}: set it to the bot's token in the service's variables.")
 

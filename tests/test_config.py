@@ -207,6 +207,8 @@ def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) 
         ("MODLE", "MODEL"),
         ("prot", "PORT"),
         ("AGNETS", "AGENTS"),
+        ("TOKEN", "DISCORD_TOKEN"),
+        ("bot_token", "DISCORD_TOKEN"),
         ("discord_token", None),
     ],
 )
@@ -215,7 +217,8 @@ def test_a_variable_that_looks_like_a_setting_is_told_from_others(name: str, mea
 
 
 def test_no_variable_that_others_use_is_taken_for_a_misspelt_setting() -> None:
-    assert misspelt(OF_OTHERS) == {}
+    assert misspelt([*OF_OTHERS, "DISCORD_TOKEN"]) == {}
+    assert misspelt(OF_OTHERS) == {"TOKEN": "DISCORD_TOKEN"}  # where no other variable has it
 
 
 def test_only_a_host_that_asks_for_a_service_needs_a_token() -> None:
