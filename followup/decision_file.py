@@ -56,7 +56,6 @@ CREATE = """
 CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # the mark of the key that sealed the rows
 SCHEMA_VERSION = 4
 SEALED_SINCE = 3  # in version 3 by Fernet, and without binding the author
-NOTED = "decisions"  # noted beside the key once the file is sealed
 ADDED = ("agent", "agent_reason")  # columns since version 2
 LATER = ("place",)  # fields since version 4
 INSERT = "INSERT OR IGNORE INTO decisions VALUES {}"
@@ -127,13 +126,9 @@ class DecisionFile:
         return None
 
     def bring_up(self) -> None:
-        """Upgrades an existing file to this version, sealed by the first key. Raises OSError and sqlite3.Error.
-
-        From then on write() and read() refuse a file that is not sealed.
-        """
+        """Upgrades an existing file to this version, sealed by the first key. Raises OSError and sqlite3.Error."""
         if self.path.exists():
             self.write([])
-        self._seal.note_sealed(NOTED)
 
     def read(self) -> list[Entry]:
         """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error.
@@ -172,8 +167,6 @@ class DecisionFile:
             if was_anew or has_dropped_words:
                 # Or free pages, and the gaps from which SQLite moved rows, could still hold them.
                 connection.execute("VACUUM")
-            if was_anew:
-                self._seal.note_sealed(NOTED)
 
     def _seal_all(self, connection: sqlite3.Connection) -> bool:
         """Converts the file to this version and the first key. Returns whether it rewrote any entries."""
@@ -202,7 +195,7 @@ class DecisionFile:
             select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
             rows = connection.execute(select).fetchall() if version else []
             entries = [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
-            if entries and self._seal.has_sealed(NOTED):
+            if entries and not self._seal.takes_plain:
                 raise UnusableFileError(
                     f"it is of version {version}, which is not sealed, and was put in place of one that was"
                 )

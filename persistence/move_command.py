@@ -6,13 +6,13 @@ import argparse
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import in_use
-from persistence.open_store import CHECK, MOVING, PAGE, find_seal, open_stores
+from persistence.open_store import CHECK, MOVING, all_rows, find_seal, open_stores
 from persistence.people import LIST, OPTED_OUT, YES
 from storage.store import Key, Store
 
@@ -44,7 +44,7 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
                 sys.stderr.write(f"{from_name} has only a part of the data, as copying into it was interrupted.\n")
                 return 2
             if target.channels(MOVING):  # it was interrupted, and no bot has started since
-                for rows in _all(target):
+                for rows in all_rows(target, but={CHECK, MOVING}):
                     target.write(dict.fromkeys(rows))
                 target.write({Key(MOVING, 0): None})
             if set(target.kinds()) - {CHECK}:
@@ -75,7 +75,7 @@ def _copy(source: Store, target: Store) -> tuple[int, Counter[str]]:
     A damaged opt-out is copied as one: the id of its row is enough.
     """
     count, damaged = 0, Counter[str]()
-    for rows in _all(source):
+    for rows in all_rows(source, but={CHECK, MOVING}):
         for key in [key for key, value in rows.items() if value is None]:
             if key.kind == OPTED_OUT and key.id != LIST:
                 rows[key] = YES
@@ -85,14 +85,3 @@ def _copy(source: Store, target: Store) -> tuple[int, Counter[str]]:
         target.write(rows)
         count += len(rows)
     return count, damaged
-
-
-def _all(store: Store) -> Iterator[dict[Key, bytes | None]]:
-    """All rows, in pages; the value None: the row is damaged."""
-    for kind in set(store.kinds()) - {CHECK, MOVING}:
-        for channel in store.channels(kind):
-            since: int | None = 0
-            while since is not None:
-                rows = store.read(kind, channel, since=since, limit=PAGE)
-                yield {Key(kind, channel, row.id): row.value for row in rows}
-                since = rows[-1].id + 1 if len(rows) == PAGE else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import structlog
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import InUseError
-from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, refuse_earlier, take_over
+from persistence.migration import KINDS, EarlierFolder, OpenEarlier, check_earlier, refuse_earlier, take_over
 from storage.sealing import KeyPlace, Seal, read_keys, read_row
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
@@ -60,6 +60,8 @@ def open_stores(
     raises WrongKeyError where these keys do not fit, StoreError where the store cannot be opened, and InUseError.
     """
     seal = find_seal(state_dir, redis_url, keys)
+    seal.takes_made = True
+    decisions = DecisionFile(state_dir / FILE_NAME, seal)
     was_open = False
 
     def open_store() -> Store:
@@ -67,7 +69,7 @@ def open_stores(
         store = _store(state_dir, redis_url, seal)
         try:
             if isinstance(store, SQLiteStore):
-                _seal_all(_earlier(state_dir, store), store, seal)
+                _seal_all(_earlier(state_dir, store), store, seal, decisions)
             else:
                 with store.alone():  # of several processes that start at once, one does it
                     is_gone = not store.channels(CHECK)
@@ -75,7 +77,7 @@ def open_stores(
                         seal.put_back()
                     elif is_gone and store.is_used():
                         raise InUseError(GONE)
-                    _seal_all(_earlier(state_dir, store), store, seal, is_ours=was_open)
+                    _seal_all(_earlier(state_dir, store), store, seal, decisions, is_ours=was_open)
                     store.expect(Key(CHECK, 0))
                 was_open = True
         except WrongKeyError:
@@ -102,6 +104,7 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
     Raises ValueError for malformed keys, WrongKeyError where they do not fit, StoreError.
     """
     seal = find_seal(state_dir, redis_url, keys)
+    seal.takes_made = True
     if redis_url is not None:
         store = _store(state_dir, redis_url, seal)
         try:
@@ -136,20 +139,29 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     seal = find_seal(state_dir, redis_url, keys)
     # If this fails, it fails again in use, and is logged then.
     with suppress(OSError, sqlite3.Error):
-        DecisionFile(state_dir / FILE_NAME, seal).bring_up()
-        if keys and _known(store) == {"sealed_by": seal.marks[0], "whole": True}:
-            seal.release()
+        if _known(store) == {"sealed_by": seal.marks[0], "whole": True}:
+            DecisionFile(state_dir / FILE_NAME, seal).bring_up()
+            if keys:
+                seal.release()
     store.close()
 
 
-def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: Seal, *, is_ours: bool = False) -> None:
+def _seal_all(
+    open_earlier: OpenEarlier,
+    store: SQLiteStore | RedisStore,
+    seal: Seal,
+    decisions: DecisionFile,
+    *,
+    is_ours: bool = False,
+) -> None:
     """Migrates what an earlier version left, and seals all rows with the first key, unless that is done already.
 
     Unsealed rows are accepted until all were sealed once, which is noted beside the key: from then on they are not
-    ours, in this database or another. Raises StoreError, and WrongKeyError where running processes use another key.
+    ours, in this database or another. So is what the key seals that the bot made, once the owner gave another. The
+    decision log goes with the rows. Raises StoreError, and WrongKeyError where running processes use another key.
     is_ours: this process sealed it before, so that the rows there now are of running processes.
     """
-    known = _known(store)
+    known = _known_without_made(store, seal)
     if is_ours and known is None:
         store.write({Key(CHECK, 0): orjson.dumps({"sealed_by": seal.marks[0], "whole": True})})
         seal.note_sealed(ROWS)
@@ -172,26 +184,61 @@ def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: 
         )
     # This row is sealed with the first key: with it the next start checks whether its key fits.
     store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
+    # Where nothing is stored yet, the log may be of a bot whose rows `bot.py move` is about to copy.
+    if known or set(store.kinds()) - {CHECK, MOVING} or any(open_earlier(kind).is_left() for kind in KINDS):
+        with suppress(OSError, sqlite3.Error):
+            decisions.bring_up()
     if seal.takes_plain and not take_over(open_earlier, store, seal):
         return
-    for kind in store.kinds():
-        for channel in store.channels(kind):
-            since: int | None = 0
-            while since is not None:
-                rows = store.read(kind, channel, since=since, limit=PAGE)
-                store.write({Key(kind, channel, row.id): row.value for row in rows if row.value is not None})
-                since = rows[-1].id + 1 if len(rows) == PAGE else None
+    for rows in all_rows(store):
+        store.write({key: value for key, value in rows.items() if value is not None})
     whole = orjson.dumps({"sealed_by": seal.marks[0], "whole": True})
     store.write({Key(CHECK, 0): whole, Key(NO_MORE, 0): None})
     store.sync()
     seal.note_sealed(ROWS)
     seal.takes_plain, seal.fits = False, True
+    seal.drop_made()
+
+
+def _known_without_made(store: Store, seal: Seal) -> dict[str, Any] | None:
+    """As _known(). From then on the key that the bot made opens nothing if the owner gave others and has used them.
+
+    The only exception is that not all was sealed anew when they were given.
+    """
+    seal.has_opened_given = False
+    known = _known(store)
+    if not (made := seal.made_mark):
+        return known
+    if known is None or not seal.has_opened_given:
+        seal.fits = True
+        if not any(seal.has_opened_given for _ in all_rows(store)):
+            return known
+        known = None
+    elif known["sealed_by"] == made:
+        return known
+    log.warning(
+        "made_key_refused",
+        meaning="a key lies where the bot keeps its own, but all was encrypted with STATE_KEY: it opens nothing",
+    )
+    seal.drop_made()
+    return known
+
+
+def all_rows(store: Store, *, but: Collection[str] = ()) -> Iterator[dict[Key, bytes | None]]:
+    """All rows but those of some kinds, in pages; the value None: the row is damaged."""
+    for kind in set(store.kinds()).difference(but):
+        for channel in store.channels(kind):
+            since: int | None = 0
+            while since is not None:
+                rows = store.read(kind, channel, since=since, limit=PAGE)
+                yield {Key(kind, channel, row.id): row.value for row in rows}
+                since = rows[-1].id + 1 if len(rows) == PAGE else None
 
 
 def _known(store: Store) -> dict[str, Any] | None:
     """The CHECK row; None: there is none, or only that row is damaged. Raises WrongKeyError."""
     try:
-        return next((orjson.loads(row.value) for row in store.read(CHECK) if row.value), None)
+        return next((orjson.loads(row.value) for row in store.read(CHECK, 0, before=1) if row.value), None)
     except WrongKeyError:
         places = ((kind, channel) for kind in store.kinds() if kind != CHECK for channel in store.channels(kind))
         for place in places:

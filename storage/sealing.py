@@ -59,17 +59,18 @@ class KeyPlace(Protocol):
 class Seal:
     """One or more keys, loaded when first needed: the first one seals, all of them open.
 
-    given: the owner's keys, perhaps none. place: of the key that the bot makes if none is given; later it still opens
-    what it sealed.
+    given: the owner's keys, perhaps none. place: of the key that the bot makes if none is given.
 
-    takes_plain: whether unsealed values are read, too, as before there was a key; later that would let anybody who can
-    write there add messages. fits: whether the keys are known to fit, so that what they do not open is damaged.
+    takes_made: whether that key opens, too, where the owner gave others, as until all it sealed is sealed anew.
+    takes_plain: whether unsealed values are read, too, as before there was a key. Later either would let anybody who
+    can write there, and so put a key there, add messages. fits: whether the keys are known to fit, so that what they do
+    not open is damaged. has_opened_given: whether one of the owner's keys has opened anything.
     """
 
     def __init__(self, given: Sequence[str], place: KeyPlace | None = None) -> None:
         self._given = given
         self._place = place
-        self.takes_plain = self.fits = False
+        self.takes_made = self.takes_plain = self.fits = self.has_opened_given = False
         self._found: list[str] = []
         self._ciphers: list[AESGCM] = []
 
@@ -100,22 +101,24 @@ class Seal:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only where something is stored
 
         nonce, content = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
-        for cipher in self._keys(make=False) if sealed[:1] == SEALED else ():
-            try:
-                return cipher.decrypt(nonce, content, place)
-            except (InvalidTag, ValueError):  # the latter for a truncated value
-                continue
+        for number, cipher in enumerate(self._keys(make=False) if sealed[:1] == SEALED else ()):
+            with suppress(InvalidTag, ValueError):  # the latter for a truncated value
+                opened = cipher.decrypt(nonce, content, place)
+                self.has_opened_given |= number < len(self._given)
+                return opened
         raise self._refused()
 
     def open_token(self, token: bytes | str) -> bytes:
         """Opens what Fernet sealed. Raises as open() does."""
-        from cryptography.fernet import Fernet, InvalidToken, MultiFernet  # noqa: PLC0415 - as above
+        from cryptography.fernet import Fernet, InvalidToken  # noqa: PLC0415 - as above
 
         self._keys(make=False)
-        try:
-            return MultiFernet(list(map(Fernet, self._found))).decrypt(token)
-        except InvalidToken:
-            raise self._refused() from None
+        for number, key in enumerate(self._found):
+            with suppress(InvalidToken):
+                opened = Fernet(key).decrypt(token)
+                self.has_opened_given |= number < len(self._given)
+                return opened
+        raise self._refused()
 
     def _refused(self) -> Exception:
         if self.fits:
@@ -178,6 +181,18 @@ class Seal:
             self._ciphers += [_cipher(key) for key in known]
             self._found += known
 
+    @property
+    def made_mark(self) -> str:
+        """The mark of the key that the bot made, if it opens beside the owner's; else empty. Raises as seal() does."""
+        marks = self.marks if self._given else []
+        return marks[-1] if len(marks) > len(self._given) else ""
+
+    def drop_made(self) -> None:
+        """Has the key that the bot made open nothing any more where the owner gave others."""
+        self.takes_made = False
+        if self._given:
+            self._ciphers = []
+
     def release(self) -> None:
         """Deletes the key that the bot made once the owner gave one and nothing is sealed with it any more."""
         if self._given and self._place:
@@ -185,7 +200,7 @@ class Seal:
 
     def _keys(self, *, make: bool) -> list[AESGCM]:
         if not self._ciphers:
-            own = self._place.read() if self._place else ""
+            own = self._place.read() if self._place and (self.takes_made or not self._given) else ""
             found = list(filter(None, (*self._given, own)))
             if not found:
                 if not (make and self._place):

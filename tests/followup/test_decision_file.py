@@ -22,7 +22,7 @@ from followup.decision_file import COLUMNS, FILE_NAME, DecisionFile, UnusableFil
 from followup.learning import Assignment, Entry, Removal, Revision
 from persistence.open_store import find_seal
 from storage.sealing import read_keys
-from tests.followup.test_decision_log import ELSEWHERE, VERSION_1, entry
+from tests.followup.test_decision_log import ELSEWHERE, entry, unsealed_log
 from tests.storage.conftest import KEY
 from tests.support.lives import all_on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
@@ -129,14 +129,9 @@ def test_a_row_of_version_3_that_was_changed_is_left_behind(file: DecisionFile, 
 
 
 def test_an_unsealed_file_in_place_of_a_sealed_one_is_refused_and_set_aside(tmp_path: Path) -> None:
-    seal = find_seal(tmp_path, None, None)
-    DecisionFile(tmp_path / FILE_NAME, seal).write([entry(1)])
-    DecisionFile(tmp_path / FILE_NAME, seal).bring_up()
+    DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)).write([entry(1)])
     (tmp_path / FILE_NAME).unlink()
-    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as db, db:
-        db.executescript(f"{VERSION_1}; PRAGMA user_version = 1")
-        row = [getattr(entry(2), column) for column in COLUMNS[:14]]
-        db.execute(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", row)  # noqa: S608
+    unsealed_log(tmp_path / FILE_NAME, [entry(2)])
     content = (tmp_path / FILE_NAME).read_bytes()
     file = DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None))
     with pytest.raises(UnusableFileError, match="not sealed"):

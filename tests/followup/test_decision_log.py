@@ -29,6 +29,8 @@ from tests.support.virtual_time import settle
 ELSEWHERE = CHANNEL + 1
 SECRET = "the cat is called Tim"
 SEAL = read_keys(KEY)
+OPEN_SEAL = read_keys(KEY)
+OPEN_SEAL.takes_plain = True
 
 
 def entry(message_id: int, **more: Any) -> Entry:
@@ -165,16 +167,20 @@ VERSION_1 = """
 OLD = [entry(1), entry(2, author_id=BEN, content=SECRET, outcome=Outcome.TOLD_OFF, outcome_at=7.5)]
 
 
-@pytest.fixture
-def earlier(file: DecisionFile) -> DecisionFile:
+def unsealed_log(path: Path, entries: list[Entry]) -> None:
     """As version 1 of the log left it."""
-    file.path.parent.mkdir()
     columns = [field.name for field in fields(Entry)][:14]
-    rows = [[getattr(row, column) for column in columns] for row in OLD]
-    with closing(sqlite3.connect(file.path, isolation_level=None)) as connection:
+    rows = [[getattr(row, column) for column in columns] for row in entries]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.executescript(f"{VERSION_1}; PRAGMA user_version = 1")
         connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)  # noqa: S608
-    return file
+
+
+@pytest.fixture
+def earlier(folder: Path) -> DecisionFile:
+    folder.mkdir()
+    unsealed_log(folder / FILE_NAME, OLD)
+    return DecisionFile(folder / FILE_NAME, OPEN_SEAL)
 
 
 def sealed_row(file: DecisionFile, message_id: int) -> bytes:
@@ -233,7 +239,7 @@ def test_reading_an_earlier_version_or_failing_to_write_changes_nothing(
 async def test_an_earlier_version_is_brought_up_in_place(
     earlier: DecisionFile, folder: Path, change: Change, left: list[Entry]
 ) -> None:
-    log = DecisionLog(folder, SEAL)
+    log = DecisionLog(folder, OPEN_SEAL)
     log.add(change)
     with capture_logs() as entries:
         assert await log.flush()

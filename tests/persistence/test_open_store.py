@@ -12,20 +12,24 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import redis
 from structlog.testing import capture_logs
 
 from cluster.connection import Cluster
 from cluster.leases import ALONE, COUNT, SINCE
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence import lock
 from persistence.lock import InUseError, in_use
-from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
+from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
 from state.session_files import SessionFiles
 from storage.redis_store import STATE_KEY, RedisStore
+from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE, MARKER_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
+from tests.followup.test_decision_log import entry, unsealed_log
 from tests.support.redis_server import redis_url
 
 __all__ = ["redis_url"]
@@ -188,6 +192,76 @@ def test_sealed_rows_that_changed_places_are_refused(folder: Path) -> None:
     assert {entry["event"] for entry in logs} == {"row_refused"}
 
 
+@pytest.mark.parametrize("check", ["kept", "gone", "forged", "another before it"])
+@pytest.mark.parametrize("is_redis", [False, True], ids=["folder", "Redis"])
+def test_what_a_key_sealed_that_somebody_put_beside_the_data_is_refused(
+    folder: Path, redis_url: str, check: str, *, is_redis: bool
+) -> None:
+    url = redis_url if is_redis else None
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+        check_stores(folder, url, OLD)
+        store = open_stores(folder, url, OLD)()
+        store.write({Key("a", 1, id_): b"mine" for id_ in (0, 600)})
+        store.close()
+        forging: SQLiteStore | RedisStore = SQLiteStore(folder / DATABASE, seal=read_keys(NEW))
+        if url:
+            forging = RedisStore(url, seal=read_keys(NEW))
+            client.set(STATE_KEY, NEW)
+        else:
+            (folder / KEY_FILE).write_text(NEW)
+        forging.write({Key("a", 1, id_): b"forged" for id_ in range(1, 600)})
+        at = -1 if check == "another before it" else 0
+        sealed_by = orjson.dumps({"sealed_by": read_keys(NEW).marks[0], "whole": True})
+        if check != "kept":
+            forging.write({Key(CHECK, at): None if check == "gone" else sealed_by})
+        forging.close()
+        for _ in range(2):
+            with capture_logs() as logs:
+                store = open_stores(folder, url, OLD)()
+                assert [row.value for row in store.read("a")] == [b"mine", *[None] * 599, b"mine"]
+                store.close()
+                check_stores(folder, url, OLD)
+            assert "row_refused" in {entry["event"] for entry in logs}
+        assert not (client.exists(STATE_KEY) if url else (folder / KEY_FILE).exists())
+        client.flushdb()
+
+
+@pytest.mark.parametrize("forged", ["sealed", "plain"])
+def test_a_decision_log_that_somebody_put_there_is_refused(folder: Path, forged: str) -> None:
+    check_stores(folder, None, OLD)
+    if forged == "sealed":
+        (folder / KEY_FILE).write_text(NEW)
+        DecisionFile(folder / FILE_NAME, read_keys(NEW)).write([entry(1)])
+    else:
+        (folder / MARKER_FILE).unlink()
+        unsealed_log(folder / FILE_NAME, [entry(1)])
+    with capture_logs() as logs:
+        check_stores(folder, None, OLD)
+    assert DecisionFile(folder / FILE_NAME, read_keys(OLD)).read() == []
+    assert [entry["event"] for entry in logs if entry["event"] == "decision_log_unusable"]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["at once", "after a kill"])
+def test_all_that_the_made_key_sealed_is_there_with_the_owners(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, dies: bool
+) -> None:
+    rows = {Key("a", channel, 7): b"%d" % channel for channel in range(1, 4)}
+    written(folder, rows)
+    DecisionFile(folder / FILE_NAME, find_seal(folder, None, None)).write([entry(1)])
+    if dies:
+        with monkeypatch.context() as patch:
+            patch.setattr("persistence.open_store.all_rows", _dying)
+            with pytest.raises(ZeroDivisionError):
+                check_stores(folder, None, OLD)
+    with capture_logs() as logs:
+        check_stores(folder, None, OLD)
+    assert not logs
+    assert not (folder / KEY_FILE).exists()
+    assert values(folder, "a", OLD) == [*rows.values()]
+    assert DecisionFile(folder / FILE_NAME, read_keys(OLD)).read() == [entry(1)]
+
+
 def refused(logs: list[MutableMapping[str, Any]]) -> list[Path]:
     """Where to what was refused as a whole was set aside."""
     return [Path(entry["set_aside"]) for entry in logs if entry["event"] == "unsealed_state_refused"]
@@ -238,7 +312,7 @@ def test_what_is_not_sealed_is_refused_in_redis_too(folder: Path, redis_url: str
 def test_the_note_of_what_was_sealed_is_of_its_key_and_follows_to_the_next(folder: Path) -> None:
     check_stores(folder, None, OLD)
     marker = (folder / MARKER_FILE).read_text()
-    assert marker.split()[:-1] == ["decisions", "rows"]
+    assert marker.split()[:-1] == ["rows"]
     check_stores(folder, None, OLD)
     assert (folder / MARKER_FILE).read_text() == marker
     check_stores(folder, None, f"{NEW},{OLD}")
@@ -275,7 +349,7 @@ def test_a_key_that_is_taken_away_before_all_was_written_anew_is_asked_for(
     assert values(folder, "a", f"{NEW},{OLD}") == values(folder, "a", NEW) == [b"1"]
 
 
-def _dying(_: SQLiteStore) -> list[str]:
+def _dying(_: object) -> list[str]:
     raise ZeroDivisionError
 
 
