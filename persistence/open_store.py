@@ -52,12 +52,15 @@ def find_seal(state_dir: Path, redis_url: str | None, keys: str | None) -> Seal:
 
 
 def open_stores(
-    state_dir: Path, redis_url: str | None, keys: str | None, leases: Leases | None = None
+    state_dir: Path, redis_url: str | None, keys: str | None, leases: Leases | None = None, *, is_shared: bool = False
 ) -> Callable[[], Store]:
     """Returns a function that opens the store and seals all rows in it; the thread that uses the store has to call it.
 
-    leases: in Redis, those that must be held for anything to be written. Raises as find_seal() does; the function
-    raises WrongKeyError where these keys do not fit, StoreError where the store cannot be opened, and InUseError.
+    leases: in Redis, those that must be held for anything to be written. is_shared: a bot is running, with the key by
+    which the rows are sealed: with another one first, the function raises WrongKeyError and changes nothing.
+
+    Raises as find_seal() does; the function raises WrongKeyError where these keys do not fit, StoreError where the
+    store cannot be opened, and InUseError.
     """
     seal = find_seal(state_dir, redis_url, keys)
     seal.takes_made = True
@@ -69,7 +72,7 @@ def open_stores(
         store = _store(state_dir, redis_url, seal)
         try:
             if isinstance(store, SQLiteStore):
-                _seal_all(_earlier(state_dir, store), store, seal, decisions)
+                _seal_all(_earlier(state_dir, store), store, seal, decisions, is_shared=is_shared)
             else:
                 with store.alone():  # of several processes that start at once, one does it
                     is_gone = not store.channels(CHECK)
@@ -77,7 +80,7 @@ def open_stores(
                         seal.put_back()
                     elif is_gone and store.is_used():
                         raise InUseError(GONE)
-                    _seal_all(_earlier(state_dir, store), store, seal, decisions, is_ours=was_open)
+                    _seal_all(_earlier(state_dir, store), store, seal, decisions, is_shared=is_shared, is_ours=was_open)
                     store.expect(Key(CHECK, 0))
                 was_open = True
         except WrongKeyError:
@@ -152,6 +155,7 @@ def _seal_all(
     seal: Seal,
     decisions: DecisionFile,
     *,
+    is_shared: bool,
     is_ours: bool = False,
 ) -> None:
     """Migrates what an earlier version left, and seals all rows with the first key, unless that is done already.
@@ -159,7 +163,8 @@ def _seal_all(
     Unsealed rows are accepted until all were sealed once, which is noted beside the key: from then on they are not
     ours, in this database or another. So is what the key seals that the bot made, once the owner gave another. The
     decision log goes with the rows. Raises StoreError, and WrongKeyError where running processes use another key.
-    is_ours: this process sealed it before, so that the rows there now are of running processes.
+    is_shared: as for open_stores(). is_ours: this process sealed it before, so that the rows there now are of running
+    processes.
     """
     known = _known_without_made(store, seal)
     if is_ours and known is None:
@@ -177,7 +182,7 @@ def _seal_all(
     if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
         seal.note_sealed(ROWS)
         return
-    if not isinstance(store, SQLiteStore) and store.is_used():
+    if is_shared or (not isinstance(store, SQLiteStore) and store.is_used()):
         raise WrongKeyError(
             "What is stored is encrypted with another key than the first of STATE_KEY, and running processes use that "
             "key: stop all of them, then start this one."

@@ -46,12 +46,14 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
         commands.add_parser(name, help=what).add_argument("id", type=int if name == "delete" else str, help=whose)
     given = parser.parse_args(arguments)
     with ExitStack() as stack:
+        is_running = False
         try:
             stack.enter_context(in_use(state_dir, redis_url, 0.0))
         except InUseError:
             if given.command == "delete":
                 raise
-        store = open_stores(state_dir, redis_url, keys)()
+            is_running = True
+        store = open_stores(state_dir, redis_url, keys, is_shared=is_running)()
         stack.callback(store.close)
         if given.command == "list":
             sys.stdout.write(_table(store))

@@ -11,15 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from llm_history import SUMMED_UP
 from persistence.lock import in_use
-from persistence.open_store import find_seal, open_stores
+from persistence.open_store import check_stores, find_seal, open_stores
 from persistence.sessions_command import read_sessions
 from playground.model import Message as Posted
 from state import Message, MessageCategory, Session
 from state.spending import Spent
+from storage.store import Key, Row
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.process import PROGRAM
 from tests.support.scene import Scene
@@ -96,6 +98,23 @@ async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
     code, out, err = await sessions(stage, "list")
     assert (code, out) == (2, "")
     assert "STATE_KEY" in err
+
+
+@pytest.mark.slow
+async def test_with_a_key_that_the_running_bot_does_not_have_nothing_is_sealed_anew(stage: Scene) -> None:
+    old, new = (Fernet.generate_key().decode() for _ in range(2))
+    with in_use(stage.folder):  # as by a bot with the key that it made, and by one with the old one
+        for keys, next_keys in ((None, new), (old, f"{new},{old}")):
+            check_stores(stage.folder, None, keys)
+            store = open_stores(stage.folder, None, keys)()
+            code, _, said = await sessions(stage, "list", STATE_KEY=next_keys)
+            assert (code, "running processes use that key" in said) == (2, True)
+            store.write({Key("a", 1): b"since then"})
+            store.close()
+    check_stores(stage.folder, None, f"{new},{old}")
+    store = open_stores(stage.folder, None, new)()
+    assert store.read("a") == [Row(1, 0, b"since then")]
+    store.close()
 
 
 @pytest.mark.slow
