@@ -12,7 +12,7 @@ from pathlib import Path
 from doctor.findings import Finding, fault, of_sentence, ok, skipped, warning
 from persistence.lock import InUseError, UndoneError, in_use
 from persistence.open_store import find_seal, opens
-from storage.store import StoreError, WrongKeyError
+from storage.store import StoreError, WrongKeyError, make_folder
 
 FEW_BYTES, NO_BYTES = 500_000_000, 50_000_000
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -21,7 +21,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def check_folder(state_dir: Path) -> Finding:
     """Whether files can be created in the folder. Creates it as the bot would."""
     try:
-        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(state_dir)
         with tempfile.NamedTemporaryFile(dir=state_dir, prefix=".doctor-") as file:
             file.write(b"x")
             file.flush()

@@ -31,7 +31,7 @@ from followup.learning import (
 )
 from storage.sealing import Seal
 from storage.sqlite_store import execute_all
-from storage.store import WrongKeyError
+from storage.store import WrongKeyError, make_folder
 
 log = structlog.get_logger()
 
@@ -146,7 +146,7 @@ class DecisionFile:
             return self._readable(connection, version)
 
     def _write(self, changes: Sequence[Change]) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         # SQLite would create it with the umask's permissions; its journals get the file's.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         with _unusable(), closing(_connected(self.path, isolation_level=None)) as connection:

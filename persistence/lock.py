@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from filelock import FileLock, SoftFileLock, Timeout
 
-from storage.store import StoreError
+from storage.store import StoreError, make_folder
 
 if TYPE_CHECKING:
     import redis
@@ -62,7 +62,7 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
     path, owner = state_dir / LOCK_FILE, None
     lock = FileLock(path, mode=0o600)
     try:
-        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(state_dir)
         try:
             lock.acquire(timeout=0)
         except Timeout:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import structlog
 
 from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
-from storage.store import ANY, Key, Row, StoreError
+from storage.store import ANY, Key, Row, StoreError, make_folder
 
 log = structlog.get_logger()
 
@@ -164,7 +164,7 @@ class SQLiteStore:
         try:
             if self._db is None or not self._path.exists():
                 self.close()
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self._path.parent)
                 self._db = self._opened()
             yield self._db
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:

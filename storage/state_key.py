@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from storage.store import StoreError, WrongKeyError
+from storage.store import StoreError, WrongKeyError, make_folder
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ def _write(path: Path, line: str) -> None:
     """Replaces a file in one step, with mode 600. Raises StoreError."""
     new = path.with_suffix(".new")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         new.unlink(missing_ok=True)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(f"{line}\n")

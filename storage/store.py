@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -29,6 +30,14 @@ def unquoted(error: Exception) -> str:
         first = error.errors(include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:200]
     return " ".join(str(error).split())[:200]
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and those above it that are missing, for its owner only. Raises OSError."""
+    for above in reversed(folder.parents):
+        if not above.exists():
+            above.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 class Key(NamedTuple):

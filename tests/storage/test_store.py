@@ -17,11 +17,16 @@ import pytest
 from redis.client import Pipeline
 from structlog.testing import capture_logs
 
+from doctor.checks_storage import check_folder
+from followup.decision_file import DecisionFile
+from persistence.lock import in_use
 from storage.redis_store import RedisStore
 from storage.sealing import Seal
 from storage.sqlite_store import SQLiteStore
+from storage.state_key import KeyFile
 from storage.store import Key, LostLeaseError, Row, StoreError
-from tests.storage.conftest import OpenStore
+from tests.followup.test_decision_log import entry
+from tests.storage.conftest import KEY, OpenStore
 from tests.storage.test_sealing import fitting
 
 LARGE = 2**62
@@ -160,11 +165,18 @@ def test_what_is_written_together_takes_few_statements_whatever_stood_there(tmp_
 
 def test_the_files_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
     with _umask(0):
-        store = SQLiteStore(tmp_path / "new" / "db")
+        store = SQLiteStore(tmp_path / "above" / "new" / "db")
         store.write({Key("said", 5): b"{}"})
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+        with in_use(tmp_path / "as the lock" / "new"):
+            pass
+        KeyFile(tmp_path / "as the key" / "new").keep("a key")
+        DecisionFile(tmp_path / "as the log" / "new" / "log", Seal([KEY])).write([entry(1)])
+        check_folder(tmp_path / "as the doctor" / "new")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "above" / "new").iterdir()}
     assert modes == dict.fromkeys(("db", "db-wal", "db-shm"), 0o600)
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(folders) == 10
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
     store.close()
 
 
