@@ -64,13 +64,15 @@ class Seal:
     takes_made: whether that key opens, too, where the owner gave others, as until all it sealed is sealed anew.
     takes_plain: whether unsealed values are read, too, as before there was a key. Later either would let anybody who
     can write there, and so put a key there, add messages. fits: whether the keys are known to fit, so that what they do
-    not open is damaged. has_opened_given: whether one of the owner's keys has opened anything.
+    not open is damaged. has_opened_given: whether one of the owner's keys has opened anything. makes_key: False: there
+    must be a key already.
     """
 
     def __init__(self, given: Sequence[str], place: KeyPlace | None = None) -> None:
         self._given = given
         self._place = place
         self.takes_made = self.takes_plain = self.fits = self.has_opened_given = False
+        self.makes_key = True
         self._found: list[str] = []
         self._ciphers: list[AESGCM] = []
 
@@ -203,7 +205,7 @@ class Seal:
             own = self._place.read() if self._place and (self.takes_made or not self._given) else ""
             found = list(filter(None, (*self._given, own)))
             if not found:
-                if not (make and self._place):
+                if not (make and self.makes_key and self._place):
                     where = f", or put back {self._place}" if self._place else ""
                     raise WrongKeyError(
                         f"What is stored is encrypted: set STATE_KEY to the key it was encrypted with{where}."

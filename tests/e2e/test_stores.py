@@ -17,8 +17,9 @@ import pytest
 from aiohttp.test_utils import unused_port
 from cryptography.fernet import Fernet
 
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import HERE_SECONDS, in_use
-from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
+from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
@@ -119,6 +120,22 @@ async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scen
     assert "STATE_KEY" in sentence
     assert OTHER not in sentence
     assert contents(scene.folder) == before
+
+
+async def test_a_key_that_goes_while_it_runs_is_not_replaced_by_another(scene: Scene) -> None:
+    async with main_life(scene, decision_log="on"):
+        await scene.ask("Ada", TELLS)
+        (scene.folder / KEY_FILE).rename(scene.folder / "kept")
+        await scene.answer_to(scene.say("Ada", "and what else?"))
+        await scene.bot.decision_log.flush()
+        (failed,) = scene.journal.find("decision_log_failed")
+        assert f"put back {scene.folder / KEY_FILE}" in failed["error"]
+        assert not (scene.folder / KEY_FILE).exists()
+        (scene.folder / "kept").rename(scene.folder / KEY_FILE)
+    async with main_life(scene, decision_log="on"):
+        await scene.answer_to(scene.say("Ada", "and now?"))
+        assert SECRET in scene.told()
+    assert len(DecisionFile(scene.folder / FILE_NAME, find_seal(scene.folder, None, None)).read()) >= 2
 
 
 async def test_what_was_kept_before_there_was_a_key_is_remembered_and_sealed(scene: Scene) -> None:
