@@ -1,6 +1,7 @@
 """Who can read a channel, by roles and overwrites only: the bot has no list of members.
 
-A thread can be read by all who can read its channel, a private one by its members only.
+A thread can be read by all who can read its channel, a private one by its members only. A voice channel can also be
+read by guests: people whom an invitation lets into that channel only, whatever everybody's role allows.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ def _is_private(channel: Channel) -> TypeGuard[discord.Thread]:
     return isinstance(channel, discord.Thread) and channel.is_private()
 
 
+def _has_guests(channel: Channel) -> bool:
+    """Whether people can be there who see no other channel of the guild."""
+    return channel.type in VOICE
+
+
 def has_rules(channel: object) -> TypeGuard[Channel]:
     """Whether its roles and overwrites are known; those of a thread are its channel's."""
     return isinstance(channel, Channel) and _rules(channel) is not None
@@ -64,7 +70,9 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
     checks people's age there, and does not tell bots.
     """
     rules_there, rules_here = _rules(there), _rules(here)
-    if rules_there is None or rules_here is None or (_is_private(there) and there != here):
+    if rules_there is None or rules_here is None:
+        return False
+    if there != here and (_is_private(there) or _has_guests(here)):
         return False
     if there.is_nsfw() and not here.is_nsfw():
         return False
@@ -76,7 +84,7 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
 def is_seen_by_all_of(there: object, here: object) -> bool:
     """Whether everybody who sees new messages here sees that channel, and so its name. False for a thread: its title is
     somebody's words."""
-    if not (has_rules(here) and isinstance(there, discord.abc.GuildChannel)):
+    if not (has_rules(here) and isinstance(there, discord.abc.GuildChannel)) or (_has_guests(here) and there != here):
         return False
     rules = _rules(here)
     return here.guild.default_role.permissions.administrator or not (rules and _is_lacked(SEES, there, rules))

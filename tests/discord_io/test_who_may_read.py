@@ -11,7 +11,7 @@ from typing import Any, cast
 import discord
 import pytest
 
-from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
+from discord_io.who_may_read import Channel, is_read_by_all_of, is_seen_by_all_of, may_read
 from tests.support.discord_payloads import a_bot, user
 from tests.support.people import BOT, GUILD
 
@@ -26,7 +26,12 @@ FOR_STAFF: Overwrites = {**HIDDEN, STAFF: (VIEW, 0)}
 
 
 def channels(
-    here: Overwrites, there: Overwrites, *, roles: Mapping[int, int] | None = None, kind: int = 0
+    here: Overwrites,
+    there: Overwrites,
+    *,
+    roles: Mapping[int, int] | None = None,
+    kind: int = 0,
+    kind_here: int = 0,
 ) -> tuple[Channel, Channel]:
     """Two channels of a guild with these roles. kind: of the one that is not here; 2: a voice channel."""
     granted = {GUILD: ALL, STAFF: 0, MUTED: 0, FRIENDS: 0, **(roles or {})}
@@ -42,7 +47,7 @@ def channels(
         "channels": [
             {"id": str(number), "type": type_, "name": "channel", "position": number, "parent_id": None}
             | {"bitrate": 64_000, "user_limit": 0, "permission_overwrites": [_wire(*one) for one in said.items()]}
-            for number, (type_, said) in enumerate([(0, here), (kind, there)], 501)
+            for number, (type_, said) in enumerate([(kind_here, here), (kind, there)], 501)
         ],
         "members": [_member(BOT, ())],
     }
@@ -98,6 +103,9 @@ def everybody(guild: discord.Guild) -> list[discord.Member]:
         ({}, HIDDEN, {"roles": {GUILD: ADMINISTRATOR}}, True),
         ({}, {}, {"kind": 2}, True),
         ({}, {GUILD: (0, CONNECT)}, {"kind": 2}, False),
+        # A guest of a voice channel sees no other one, whatever everybody may see.
+        ({}, {}, {"kind_here": 2}, False),
+        ({}, {}, {"kind_here": 13}, False),
     ],
 )
 def test_a_channel_is_read_by_all_of_another(
@@ -105,6 +113,12 @@ def test_a_channel_is_read_by_all_of_another(
 ) -> None:
     first, second = channels(here, there, **more)
     assert is_read_by_all_of(second, first) is is_read
+
+
+def test_what_is_in_a_voice_channel_is_read_by_all_of_it() -> None:
+    here, _ = channels({}, {}, kind_here=2)
+    assert is_read_by_all_of(here, here)
+    assert is_seen_by_all_of(here, here)
 
 
 def test_nobody_who_sees_one_channel_lacks_the_other_that_is_read_by_all_of_it() -> None:

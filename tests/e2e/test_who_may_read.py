@@ -11,7 +11,7 @@ import pytest
 from agents.tools import NOT_GIVEN
 from discord_io.actions import READ_BY_FEWER
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
-from playground.model import File, Message
+from playground.model import VOICE, File, Message
 from tests.e2e.test_asking import tool_results
 from tests.support.lives import life
 from tests.support.scene import Scene, open_scene
@@ -116,6 +116,21 @@ async def test_what_stands_behind_an_age_gate_is_not_read_before_it(scene: Scene
     [found] = tool_results(scene.stub.requests[-1])
     assert ("bluebell" in found) == (restricted == "both")
     assert (found == READ_BY_FEWER) == (restricted != "both")
+
+
+async def test_in_a_voice_channel_where_guests_see_nothing_else_no_other_one_is_read_or_named(scene: Scene) -> None:
+    heard = scene.bot.wait_for("guild_channel_create")
+    scene.pg.add_channel("lounge", type=VOICE)
+    await heard
+    secret, own = hidden(scene), scene.say("Ada", "the door is blue", channel="lounge")
+    calls = [call("read_message", link=link(scene, one)) for one in (secret, own)]
+    scene.stub.replies.extend([*calls, Reply("Not here.")])
+    where = f"in <#{secret.channel_id}> and <#{own.channel_id}>"
+    await scene.ask("Ada", f"what do {link(scene, secret)} and {link(scene, own)} say {where}?", channel="lounge")
+    refused, told = tool_results(scene.stub.requests[-1])
+    assert refused == READ_BY_FEWER
+    assert "blue" in told
+    assert "in #some-channel and #lounge?" in scene.told()
 
 
 # Names
