@@ -28,7 +28,7 @@ MAX_BOT_CHARACTERS = 4_000  # of another bot's embeds and the like, which are al
 MAX_NAME_CHARACTERS = 40
 CHANNEL = re.compile(r"<#(\d{15,20})>")
 UNNAMED = "#some-channel"
-MAX_NAMED = 3  # channels of which it is looked up who sees them: 10 ms each in a server with 250 roles, else 0.02
+MAX_NAMED = 3  # channels of which it is looked up who sees them: 1 ms each with 250 roles and 1,000 overwrites
 MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # with the characters that change the direction of text
 
 

@@ -25,9 +25,13 @@ from agents.mcp_session import MAX_LISTED
 from agents.picking import _shapes
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files
+from discord_io.message_records import MAX_NAMED
+from discord_io.who_may_read import is_read_by_all_of, is_seen_by_all_of
 from miniapps.trip_commands import plain
 from miniapps.venues import MAX_QUERY, is_known
 from persistence.search import _spread
+from tests.discord_io.test_who_may_read import ALL, VIEW, channels
+from tests.support.people import GUILD
 from tests.test_layers import FILES, module
 from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
@@ -316,3 +320,15 @@ def test_no_text_is_long_made_ready_to_be_searched(text: str) -> None:
 
 def test_no_query_is_long_compared_with_the_places_that_are_known() -> None:
     assert least(lambda: is_known(LIGATURE * MAX_QUERY)) < most_seconds()
+
+
+def test_it_is_not_long_found_out_who_reads_a_channel_however_many_roles_and_overwrites_there_are() -> None:
+    """As many as Discord takes: 250 roles, and 1,000 overwrites in each channel."""
+    roles, people = [number << 22 for number in range(1, 250)], [number << 22 for number in range(1_000, 1_750)]
+    granted = {role: (0, VIEW, ALL, ALL & ~VIEW)[number % 4] for number, role in enumerate(roles)}
+    here = {one: ((VIEW, 0), (0, VIEW), (0, 0))[number % 3] for number, one in enumerate((*roles, *people))}
+    there = dict.fromkeys((GUILD, *roles, *people), (ALL, 0))
+    seen, read = channels(here, there, roles=granted, kind=2)
+    assert is_read_by_all_of(read, seen)
+    assert MAX_NAMED * least(lambda: is_seen_by_all_of(read, seen)) < most_seconds()
+    assert least(lambda: is_read_by_all_of(read, seen)) < 2 * most_seconds()  # for three permissions
