@@ -294,7 +294,7 @@ def test_no_pattern_takes_hostile_text_ill() -> None:
 
 
 @pytest.mark.parametrize("part", ["1-2 (", "1 2 ", "a: ", HALF, LIGATURE])
-@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 20, HALF * 100, LIGATURE * 100])
+@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 20, HALF * 100, f"{HALF};" * 50, LIGATURE * 100])
 def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]

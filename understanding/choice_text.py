@@ -190,7 +190,10 @@ class Index:
         self.phrases_with: dict[str, list[Phrase]] = {}
         for number, option in enumerate(options):
             for text, is_name in _calls(option):
-                for phrase in _phrases(number, folded(text), is_name):
+                known = folded(text)
+                if len(unicodedata.normalize("NFC", known)) > MAX_NAME_LENGTH:  # not by the letters of Korean alone
+                    known = known[:MAX_NAME_LENGTH]
+                for phrase in _phrases(number, known, is_name):
                     for word in phrase.words:
                         self.phrases_with.setdefault(word, []).append(phrase)
 

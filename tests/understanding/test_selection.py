@@ -69,3 +69,13 @@ def test_any_mix_of_telling_words_is_read(words: list[str]) -> None:
 def test_every_place_is_chosen_by_its_number() -> None:
     for place in range(30):
         assert choose(str(place + 1), THIRTY) == choose(f"option {place + 1}", THIRTY) == place
+
+
+def test_a_long_name_whose_letters_are_several_signs_each_is_chosen_by_its_whole() -> None:
+    names = [
+        "서울에서 가장 오래된 시장을 천천히 걸어서 돌아보고 점심을 먹은 다음 강을 따라 저녁까지 산책하기 "
+        "그리고 남산 타워에 올라가기",
+        "부산에서 바다를 보며 하루 종일 쉬고 저녁에는 시장에서 회를 먹고 밤에는 해변을 따라 걷기 "
+        "그리고 다음 날 아침에 돌아오기",
+    ]
+    assert [choose(name, names) for name in names] == [0, 1]
