@@ -33,6 +33,7 @@ MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in on
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated on its own, a choice in 40 us
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
+BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 
@@ -104,10 +105,10 @@ async def _bound(max_event: int, max_body: int, response: Any) -> None:
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() != "identity":
         raise _refused(library, f"it is packed as {packed[:40]}, for which it was not asked")
-    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_stream = response.is_success and response.headers.get("content-type", "").startswith("text/event-stream")
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
-        response.stream = kind(library, response.stream, max_event if is_stream else max_body, is_stream)
+        response.stream = kind(library, response.stream, max_event, max_body, is_stream)
 
 
 def shorten(data: object) -> None:
@@ -122,35 +123,39 @@ def shorten(data: object) -> None:
 
 @dataclass(eq=False)
 class _Bounded:
-    """Streams a response's bytes. library: that of the response. max_bytes: of one event, which may have MAX_LINES
-    lines, or of the whole response if it is no stream of events."""
+    """Streams a response's bytes. library: that of the response. max_event: bytes of one event, which may have
+    MAX_LINES lines; max_body: of the whole response if it is no stream of events. is_stream: its type says it is one;
+    but what does not begin with a field's name is bounded as what clients may parse in one go, whatever its type."""
 
     library: Any
     stream: Any
-    max_bytes: int
+    max_event: int
+    max_body: int
     is_stream: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = 0
-        tail = b""
+        tail = first = b""
         async for chunk in self.stream:
             for start in range(0, len(chunk), BYTES_AT_ONCE):
-                if start:
-                    await asyncio.sleep(0)
+                await asyncio.sleep(0)  # also before the first: thousands of chunks may have come at once
                 piece = chunk[start : start + BYTES_AT_ONCE]
+                if not first and (first := piece.lstrip(BLANK)[:1]):
+                    self.is_stream = self.is_stream and (first.isalpha() or first == b":")
                 seen = tail + piece
                 begun, *others = BLANK_LINE.split(seen) if self.is_stream else [seen]
                 sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
                 event, tail = sizes[-1], seen[-3:]
                 total += len(piece)
-                if max(sizes) > self.max_bytes or total > MAX_RESPONSE_BYTES:
-                    at_once = f"{self.max_bytes:,} bytes or {MAX_LINES:,} lines at once"
+                most = self.max_event if self.is_stream else self.max_body
+                if max(sizes) > most or total > MAX_RESPONSE_BYTES:
+                    at_once = f"{most:,} bytes or {MAX_LINES:,} lines at once"
                     raise _refused(self.library, f"more than {at_once}, or {MAX_RESPONSE_BYTES:,} bytes in all")
                 yield piece
 
     def _size(self, part: bytes) -> int:
         """The bytes of a part of an event, in which the end of a line counts as many as a line may have."""
-        line = self.max_bytes // MAX_LINES if self.is_stream else 0
+        line = self.max_event // MAX_LINES if self.is_stream else 0
         return len(part) + line * (part.count(b"\n") + part.count(b"\r"))
 
     async def aclose(self) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx2
 import pytest
 from aiohttp import web
 from openai import _models
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
-from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS, MAX_LINES
+from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS, MAX_LINES, bound_http
 from agents.fast import OUTPUT_TOKENS
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
@@ -200,6 +202,46 @@ async def test_an_event_is_shortened_before_what_it_lists_is_validated(
     await asked()
     assert listed[0] == 1
     assert 1 <= listed[1] <= MAX_ITEMS
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf \n\n"])
+async def test_what_begins_as_json_is_bounded_as_that_though_it_is_called_a_stream(
+    serve: Serve, status: int, mark: bytes
+) -> None:
+    body = mark + b'{"choices": [' + b"{},\n\n" * (MAX_BODY_BYTES // 5) + b"{}]}"
+    serve(web.Response(body=body, status=status, headers={"Content-Type": STREAM}))
+    async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
+        judge = ModelJudge(model, bot=Me(), purse=NotingPurse())
+        with capture_logs() as logs, pytest.raises(JudgeError):
+            await judge(QUESTION, ChannelConversation(CHANNEL, NOON, NOON, [QUESTION]))
+    assert "model_response_refused" in [entry["event"] for entry in logs]
+
+
+async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_once() -> None:
+    count, turns = 5_000, 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"1\r\n:\r\n" * count + b"0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def go_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    http = bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES)
+    async with listening, http, http.stream("GET", url) as response:
+        task = asyncio.create_task(go_on())
+        assert sum([len(chunk) async for chunk in response.aiter_bytes()]) == count
+        task.cancel()
+    assert turns >= count
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
