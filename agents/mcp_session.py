@@ -27,18 +27,35 @@ MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other
 MAX_LINE = 8_000_000  # characters that a process writes as one message
 MAX_TEXT = 100_000  # characters of a text in a result: where it looks like JSON it is parsed
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
+MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
     """A session that never validates a result against the server's schema: its patterns may take for ever, and the
-    model is to read results that do not match, too. Cuts listings and results before each item is validated."""
+    model is to read results that do not match, too. Cuts listings and results before each item is validated. Does not
+    answer a server's requests while it does not take the answers."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self._listed = self._listed_bytes = 0
         self._send = self._dispatcher.send_raw_request
         self._dispatcher.send_raw_request = self._send_bounded  # type: ignore[method-assign]
+        self._open = 0  # requests of the server
+        dispatcher: Any = self._dispatcher
+        self._dispatch, self._answer = dispatcher._dispatch_request, dispatcher._handle_request  # noqa: SLF001 - no other way
+        dispatcher._dispatch_request, dispatcher._handle_request = self._dispatch_bounded, self._answer_one  # noqa: SLF001
+
+    async def _dispatch_bounded(self, *request: Any) -> None:
+        if self._open < MAX_OPEN:
+            self._open += 1
+            await self._dispatch(*request)
+
+    async def _answer_one(self, *request: Any) -> None:
+        try:
+            await self._answer(*request)
+        finally:
+            self._open -= 1
 
     async def _send_bounded(self, method: str, params: Any, *args: Any, **how: Any) -> dict[str, Any]:
         answer = await self._send(method, params, *args, **how)

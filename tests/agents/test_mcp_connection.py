@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from agents.bounded_client import MAX_ITEMS
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_PARTS, MAX_TEXT
+from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_OPEN, MAX_PARTS, MAX_TEXT
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -349,6 +349,29 @@ async def test_a_message_of_too_many_parts_is_not_parsed(server: Watched, text: 
     assert "did not answer" in told
     assert "mcp_message_refused" in [line["event"] for line in logs]
     assert await pid(server) == before
+
+
+PINGS = """
+import json, sys, time
+told = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "tools/call":
+        for number in range(5_000):
+            print(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}), flush=True)
+        time.sleep(60)
+    if "id" in asked:
+        result = about if asked["method"] == "initialize" else told
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_requests_of_a_server_that_takes_no_answers_do_not_pile_up(hurried: None) -> None:  # noqa: ARG001
+    async with running(McpServer("x", sys.executable, ("-c", PINGS), ENV), replace(SOON, call=2.0)) as connection:
+        before = len(asyncio.all_tasks())
+        assert "did not answer" in await connection.call("t", {})
+        assert len(asyncio.all_tasks()) < before + MAX_OPEN + 10
 
 
 async def test_a_server_is_reached_by_http_with_its_headers() -> None:
