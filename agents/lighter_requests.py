@@ -7,20 +7,30 @@ anew at every request, 0.05 ms for each: the schemas are kept as they are sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
 import orjson
+import structlog
+from pydantic_ai import _json_schema
 from pydantic_ai.models import Model
 
+log = structlog.get_logger()
+
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
+MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_servers.py
+MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
+ANY = b'{"type": "object", "properties": {}}'
+MAX_LOGGED = 200  # characters of why a schema is refused
 # By the client's class: the method that creates an answer, and the lists that it would walk over.
 LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "AsyncOpenAI": {"chat.completions": ("messages", "tools"), "responses": ("input", "tools")},
     "AsyncAnthropic": {"beta.messages": ("messages", "tools")},
 }
+_json_schema.MAX_INLINED_SCHEMA_VALUES = MAX_VALUES  # the package offers no other way
 
 
 def send_as_is(client: Any) -> None:
@@ -57,27 +67,37 @@ class _Adapted:
 
     schema: bytes
     is_strict_compatible: bool
+    read: Callable[[bytes], Any]
 
     def walk(self) -> Any:
-        return orjson.loads(self.schema)  # each time a new one, as clients may change it
+        return self.read(self.schema)  # each time a new one, as clients may change it
 
 
 def adapt_once(model: Model) -> None:
-    """Makes a model adapt each schema only once."""
+    """Makes a model adapt each schema only once. One that cannot be adapted, or grows too large, as by references that
+    are written out, is sent as one of any arguments: else a tool of an MCP server would make each request fail."""
     kind: Any = model.profile.get("json_schema_transformer")
     if kind is None:
         return
 
     @lru_cache(MAX_SCHEMAS)
-    def adapted(schema: bytes, strict: bool | None) -> _Adapted:
-        transformer = kind(orjson.loads(schema), strict=strict)
-        return _Adapted(orjson.dumps(transformer.walk()), transformer.is_strict_compatible)
+    def adapted(schema: bytes, strict: bool | None, read: Callable[[bytes], Any]) -> _Adapted:
+        try:
+            transformer = kind(read(schema), strict=strict)
+            sent, is_strict = json.dumps(transformer.walk()).encode(), transformer.is_strict_compatible
+            refused = f"it takes {len(sent):,} bytes" if len(sent) > MAX_SCHEMA_BYTES else ""
+        except Exception as error:  # noqa: BLE001 - of a server's schema, at which the package may raise anything
+            refused = str(error)[:MAX_LOGGED]
+        if refused:
+            log.warning("tool_schema_refused", detail=refused, meaning="the model is not told which arguments it takes")
+            sent, is_strict = ANY, False
+        return _Adapted(sent, is_strict, read)
 
     class Once(kind):  # type: ignore[misc]
         def __new__(cls, schema: Any, *, strict: bool | None = None) -> Any:
             try:
-                return adapted(orjson.dumps(schema), strict)
+                return adapted(orjson.dumps(schema), strict, orjson.loads)
             except orjson.JSONEncodeError:  # an MCP server may send what orjson does not write, such as 65 bits
-                return kind(schema, strict=strict)
+                return adapted(json.dumps(schema).encode(), strict, json.loads)
 
     model.profile["json_schema_transformer"] = Once

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 from openai import AsyncAzureOpenAI
-from pydantic_ai import ToolDefinition
+from pydantic_ai import InlineDefsJsonSchemaTransformer, ToolDefinition
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelHTTPError, UserError
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ImageUrl,
     InstructionPart,
@@ -31,8 +31,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
+from structlog.testing import capture_logs
 
-from agents.lighter_requests import adapt_once, send_as_is
+from agents.lighter_requests import MAX_SCHEMA_BYTES, adapt_once, send_as_is
 from agents.models import SETTINGS, build_model
 
 MESSAGES: list[ModelMessage] = [
@@ -136,10 +137,10 @@ async def test_other_clients_stay_as_they_are() -> None:
 class Adapting:
     """A model, and how often its profile's transformer walks over a schema."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Any = None) -> None:
         self.model: Model = OpenAIChatModel("gpt-5", provider=OpenAIProvider(api_key="sk-nobodys"))
         self.walks = 0
-        kind: Any = self.model.profile["json_schema_transformer"]
+        kind = kind or self.model.profile["json_schema_transformer"]
         adapting = self
 
         class Counted(kind):  # type: ignore[misc]
@@ -177,9 +178,33 @@ def test_each_schema_is_adapted_once_and_what_a_client_changes_in_it_does_not_st
     assert once.walks == 3
 
 
-def test_a_schema_that_cannot_be_adapted_is_named_as_without_it() -> None:
-    once = Adapting()
+REFUSED: dict[str, dict[str, Any]] = {
+    "of another form": {"type": "object", "properties": []},
+    "and with more than orjson writes": {"type": "object", "properties": {"n": {"$ref": 5, "maximum": 2**70}}},
+    "a reference to nothing": {"type": "object", "properties": {"n": {"$ref": "#/$defs/none"}}},
+    "references that double": {
+        "type": "object",
+        "properties": {"n": {"$ref": "#/$defs/0"}},
+        "$defs": {
+            f"{n}": {"type": "object", "properties": {each: {"$ref": f"#/$defs/{n + 1}"} for each in "ab"}}
+            for n in range(40)
+        }
+        | {"40": {"type": "string"}},
+    },
+    "references to something long": {
+        "type": "object",
+        "properties": {f"{n}": {"$ref": "#/$defs/long"} for n in range(20)},
+        "$defs": {"long": {"type": "string", "description": "x" * (MAX_SCHEMA_BYTES // 10)}},
+    },
+}
+
+
+@pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
+def test_a_tool_with_a_schema_that_cannot_be_sent_takes_any_arguments(schema: dict[str, Any]) -> None:
+    once = Adapting(InlineDefsJsonSchemaTransformer)
     adapt_once(once.model)
-    for _ in range(2):
-        with pytest.raises(UserError, match="'go'"):
-            once.sent({"type": "object", "properties": []}, None)
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert once.sent(schema, None).parameters_json_schema == {"type": "object", "properties": {}}
+    assert [entry["event"] for entry in logs] == ["tool_schema_refused"]
+    assert once.walks <= 1
