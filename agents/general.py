@@ -335,10 +335,11 @@ class GeneralAgent:
                     calls.add(event.index)
                 if run.called + len(calls) > MAX_CALLS:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
-            spent = run.spent(spent_by(run.by.names, stream.usage, stream.get()))
+            response = sanitized(stream.get())
+            told = spent_by(run.by.names, stream.usage, response)
+            spent = run.spent(told, is_whole=response.finish_reason is not None)
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             request.count(run.tokens, spent)
-            response = sanitized(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
                 hidden = stream.usage.details.get("reasoning_tokens", 0)
                 run.said += counted(stream.usage.output_tokens) - counted(hidden)

@@ -153,15 +153,17 @@ class Run:
         """The tokens used so far, with an estimate for a request that has not ended."""
         return self.tokens + self.spent().tokens
 
-    def spent(self, told: Spent | None = None) -> Spent:
+    def spent(self, told: Spent | None = None, *, is_whole: bool = True) -> Spent:
         """The use of the newest request: as its provider told it, else the most that it used if it has not ended.
-        Hidden thoughts count as reserved, so that stopping an answer at once does not count less than is billed."""
-        if not told:
-            if not self.is_asking:
-                return Spent(self.by.names[0])
+        Hidden thoughts count as reserved, so that stopping an answer at once does not count less than is billed.
+        is_whole: the response said how it ended; else what was told may be of its beginning."""
+        if not told and not self.is_asking:
+            return Spent(self.by.names[0])
+        if not told or not is_whole:
             text = self.text.removeprefix(self.before)
-            said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN)
-            told = Spent(self.by.names[0], self.sent, said + self.unseen)
+            said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN) + self.unseen
+            told = told or Spent(self.by.names[0], self.sent)
+            told = replace(told, tokens_out=said, micros=None) if told.tokens_out < said else told
         return told.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
 
     def note_lost(self) -> None:

@@ -69,6 +69,16 @@ async def test_an_overloaded_server_costs_one_sentence(scene: Scene, anthropic: 
     assert (await scene.ask("Ada", "and now?")).content == "I see."
 
 
+async def test_an_answer_that_ends_before_it_says_what_it_used_counts_as_heard(
+    scene: Scene, anthropic: StubAnthropic
+) -> None:
+    anthropic.replies.append(Reply(text := "word " * 300, cut_after=0))
+    answer = await scene.answer_to(scene.mention("Ada", "hello"))
+    await scene.at_rest()
+    assert answer.content == text.strip()
+    assert scene.bot.parts.limits.tokens_today >= sum(anthropic.billed[0]) + 300
+
+
 @pytest.mark.parametrize(
     "words",
     [

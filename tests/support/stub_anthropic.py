@@ -127,6 +127,8 @@ class StubAnthropic:
         if reply.error:
             await send("error", error=reply.error)
             return
+        if reply.cut_after is not None:  # it ends as if it were whole, before it says what it used
+            return
         stop = reply.finish or ("tool_use" if reply.calls else "end_turn")
         usage = used | {"output_tokens": reply.tokens}
         await send("message_delta", delta={"stop_reason": stop, "stop_sequence": None}, usage=usage)
