@@ -75,10 +75,10 @@ class Run:
     them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's
     clock, 0 before it begins. requests: how many were made; tokens: used by those that have ended; is_asking: one has
     not ended; sent: the most tokens that it is sent; lost: how often it was sent before without a response. called: the
-    number of tool calls. output: characters that the model wrote; signed: those of signatures and encrypted thoughts;
-    said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the
-    beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last
-    response ended, in pydantic-ai's words.
+    number of tool calls. output: characters that the model wrote, rare ones by the tokens that they may take; has_rare:
+    its text has such; signed: characters of signatures and encrypted thoughts; said: tokens of its text, as the
+    provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that
+    is known. unseen: tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -106,6 +106,7 @@ class Run:
     ends_at: float = 0.0
     called: int = 0
     output: int = 0
+    has_rare: bool = False
     signed: int = 0
     said: int = 0
     gap: str = ""
@@ -137,7 +138,8 @@ class Run:
 
     @property
     def was_cut(self) -> bool:
-        return len(self.text) > MAX_ANSWER_CHARACTERS or self.finish == "length"
+        is_long = len(self.text) > MAX_ANSWER_CHARACTERS or (self.has_rare and self.is_endless)
+        return is_long or self.finish == "length"
 
     def about_to_run(self) -> Sequence[ToolCallPart]:
         """The tool calls of the newest response; of a resumed run only those that were allowed, as the others ran
@@ -182,19 +184,19 @@ class Run:
         """Counts the characters of an event: text, thoughts and tool calls. Adds text."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                self.output += len(text)
+                self.output += _weight(text)
                 self.say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
             case (
                 PartStartEvent(part=ThinkingPart(content=thought, signature=signed))
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
             ):
-                self.output += len(thought or "")
+                self.output += _weight(thought or "")
                 self.signed += len(signed or "")
             case PartStartEvent(part=ToolCallPart() as call):
-                self.output += len(call.tool_name) + len(call.tool_call_id) + len(str(call.args or ""))
+                self.output += len(call.tool_name) + len(call.tool_call_id) + _weight(str(call.args or ""))
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
                 given = (call.tool_name_delta, call.tool_call_id, call.args_delta)
-                self.output += sum(len(str(one or "")) for one in given)
+                self.output += sum(_weight(str(one or "")) for one in given)
 
     def say(self, text: str | None) -> None:
         """Adds a text without its thoughts, once it is clear whether it begins with the token for silence. None: the
@@ -222,6 +224,7 @@ class Run:
     def add(self, delta: str) -> None:
         if delta:
             self.text += self.gap + _clean(delta)
+            self.has_rare = self.has_rare or bool(_rare(delta))
             self.gap = ""
             self.show(self.text)
 
@@ -271,10 +274,25 @@ def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[st
 
 def most_of(text: str) -> int:
     """The most tokens that a text can be, as far as models are known."""
-    usual = (text if text.isascii() else RARE.sub("", text)).encode()
-    rare = len(text.encode(errors="surrogatepass")) - len(usual)
+    rare = _rare(text)
+    usual = (RARE.sub("", text) if rare else text).encode()
     others, singly = len(usual.translate(None, LETTERS)), len(usual.translate(None, OF_SCRIPTS))
-    return rare + singly + (others - singly) // BYTES_PER_TOKEN + (len(usual) - others) // 2
+    return _bytes(rare) + singly + (others - singly) // BYTES_PER_TOKEN + (len(usual) - others) // 2
+
+
+def _rare(text: str) -> str:
+    """The rare characters of a text, of which each byte may be a token."""
+    return "" if text.isascii() else "".join(RARE.findall(text))
+
+
+def _weight(text: str) -> int:
+    """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token; a rare one counts as more."""
+    rare = _rare(text)
+    return len(text) - len(rare) + CHARACTERS_PER_TOKEN * _bytes(rare)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def sanitized(response: ModelResponse) -> ModelResponse:

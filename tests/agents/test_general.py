@@ -17,7 +17,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.models import build_model
-from agents.run import MAX_ANSWER_CHARACTERS, most_of
+from agents.run import MAX_ANSWER_CHARACTERS, MAX_OUTPUT_CHARACTERS, most_of
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
 from llm_history import CHARACTERS_PER_TOKEN
@@ -232,6 +232,17 @@ async def test_an_answer_that_reaches_its_greatest_length_is_paid_whole(
     outcome = await answer(model, request(said(ANNA)))
     assert outcome.was_cut
     assert outcome.tokens >= MAX_ANSWER_CHARACTERS // (4 if letter == "a" else 1)
+
+
+@pytest.mark.parametrize("text", ["🫨🪿🧌", "ꀫꁔꃢꆜ"])
+async def test_an_answer_of_rare_signs_is_cut_before_it_takes_more_than_is_reserved(
+    stub: StubModel, model: Model, text: str
+) -> None:
+    reserved, long = MAX_OUTPUT_CHARACTERS // CHARACTERS_PER_TOKEN, text * 4_000
+    stub.replies.append(Reply(long[: MAX_ANSWER_CHARACTERS - 10], chunk=20))
+    outcome = await answer(model, request(said(ANNA)))
+    assert outcome.was_cut
+    assert reserved < most_of(outcome.text) <= reserved + 20 * 4
 
 
 async def test_what_was_said_before_the_model_is_asked_anew_is_paid_too(stub: StubModel, model: Model) -> None:
