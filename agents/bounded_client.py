@@ -135,13 +135,14 @@ class _Bounded:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = 0
-        tail = first = b""
+        tail, has_begun = b"", False
         async for chunk in self.stream:
             for start in range(0, len(chunk), BYTES_AT_ONCE):
                 await asyncio.sleep(0)  # also before the first: thousands of chunks may have come at once
                 piece = chunk[start : start + BYTES_AT_ONCE]
-                if not first and (first := piece.lstrip(BLANK)[:1]):
-                    self.is_stream = self.is_stream and (first.isalpha() or first == b":")
+                if not has_begun and (first := piece.lstrip(BLANK)):
+                    has_begun = True
+                    self.is_stream = self.is_stream and (first[:1].isalpha() or first.startswith(b":"))
                 seen = tail + piece
                 begun, *others = BLANK_LINE.split(seen) if self.is_stream else [seen]
                 sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
