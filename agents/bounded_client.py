@@ -80,6 +80,9 @@ def bound(provider: Any) -> None:
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
                     del choices[1:]  # only the first is read
+                    for choice in choices:
+                        if isinstance(choice, dict):
+                            choice.pop("logprobs", None)  # which are not asked for: pydantic-ai keeps them all
                 shorten(data)
                 return super()._process_response_data(data=data, **how)
 

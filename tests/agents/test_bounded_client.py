@@ -13,6 +13,8 @@ import httpx2
 import pytest
 from aiohttp import web
 from openai import _models
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import ModelRequest
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
@@ -242,6 +244,20 @@ async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_
         assert sum([len(chunk) async for chunk in response.aiter_bytes()]) == count
         task.cancel()
     assert turns >= count
+
+
+async def test_what_was_not_asked_for_is_not_collected(serve: Serve) -> None:
+    token = {"token": "x", "logprob": 0, "bytes": [1], "top_logprobs": []}
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None, "logprobs": {"content": [token] * 9}}
+    part = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    body = (b"data: " + json.dumps(part).encode() + b"\n\n") * 9 + event({}, "stop")
+    serve(web.Response(body=body, content_type=STREAM))
+    model, asked_for = build_model("MODEL", "openai-chat:m"), [ModelRequest.user_text_prompt("what?")]
+    async with model, model_request_stream(model, asked_for) as stream:
+        async for _ in stream:
+            pass
+    assert stream.get().text == "x" * 9
+    assert "logprobs" not in (stream.get().provider_details or {})
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
