@@ -343,16 +343,16 @@ async def test_rewrites_run_at_once_and_those_of_withdrawn_questions_are_dropped
 
     stage.preparing._rewrite = rewrite
     await stage.taken_in("look up")
-    first = stage.take_in("why?")
-    stage.take_in("where?", BEN)
+    stage.take_in("why?")
+    last = stage.take_in("where?", BEN)
     await until(lambda: len(texts) == 2)
-    gone = first.message.message_id
+    gone = last.message.message_id
     stage.turns.withdraw(CHANNEL, lambda message: message.message_id == gone)
     stage.conversations.forget_messages(CHANNEL, [gone])
     gate.set()
     await stage.idle()
     assert [note for note in stage.agent.requests[-1].notes if "in full" in note] == [
-        'Read in full, the last message of "Ben" is: where? in full'
+        'Read in full, the last message of "Anna" is: why? in full'
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
@@ -25,7 +25,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from place import PlaceKind
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
-from state.message import file_key, unquoting
+from state.message import file_key, sources_of_reading, unquoting
 from state.prompts import ResolutionType
 from turns.compaction import Compaction
 from turns.records import Records
@@ -53,6 +53,23 @@ class History(Protocol):
         """The messages shortly before this one, oldest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class InFull:
+    """Incomplete queries as completed from what was said before. queries: by the ids of their messages."""
+
+    queries: Mapping[int, str]
+    said: Sequence[MessageRecord]
+
+    def of(self, asked: int, conversation: ChannelConversation) -> str | None:
+        """The query of a message; None where it is complete, or something of what it was completed from has been
+        edited, deleted or forgotten since."""
+        if not (query := self.queries.get(asked)) or not (gone := conversation.taken_back):
+            return query
+        before = (message for message in self.said if message.message_id <= asked)
+        sources = (source for message in before for source in sources_of_reading(message, conversation.channel_id))
+        return None if any(source in gone for source in sources) else query
+
+
 class Preparing:
     """Prepares what the agent is told of the conversation beside its messages.
 
@@ -78,8 +95,8 @@ class Preparing:
         self._rewrite = rewrite
         self._compaction = compaction
 
-    async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
-        """The notes for the agent beside the questions: only for those not deleted while the notes were prepared."""
+    async def in_full(self, turn: Turn, conversation: ChannelConversation) -> InFull:
+        """The incomplete queries among the questions, completed, once what the agent is told before them is ready."""
         # At a conversation's start it reads earlier messages, if they come soon and the authors may read them.
         if (first := next((q for q in turn.questions if q.starts_conversation), None)) and not turn.newcomers:
             try:
@@ -88,13 +105,17 @@ class Preparing:
             except TimeoutError:
                 log.info("history_late", channel=conversation.channel_id)
         await self._compaction.run(turn, conversation)
-        questions, notes = list(turn.questions), []
         since = conversation.seen_since(turn.newcomers)
-        seen = [unquoting(m, since) for m in conversation.messages if m.message_id >= since]
-        full = await asyncio.gather(*(self._in_full(question, seen, since) for question in questions))
-        for question, query in zip(questions, full, strict=True):
-            if question not in turn.questions:
-                continue
+        said = [unquoting(m, since) for m in conversation.messages if m.message_id >= since]
+        questions = list(turn.questions)
+        queries = await asyncio.gather(*(self._in_full(question, said, since) for question in questions))
+        asked = (question.message.message_id for question in questions)
+        return InFull({one: query for one, query in zip(asked, queries, strict=True) if query}, said)
+
+    def notes(self, turn: Turn, conversation: ChannelConversation, in_full: InFull) -> list[str]:
+        """The notes for the agent beside the questions."""
+        notes, since = list[str](), conversation.seen_since(turn.newcomers)
+        for question in turn.questions:
             author, meaning = question.message.author, question.meaning
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # A waiting run of the agent's learns it from the request's `reply` instead.
@@ -112,7 +133,7 @@ class Preparing:
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
                 )
-            if query and is_as_read:
+            if is_as_read and (query := in_full.of(question.message.message_id, conversation)):
                 notes.append(f'Read in full, the last message of "{author}" is: {query}')
         if not since and (soft_context := self._states.soft_context(conversation.channel_id)):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
@@ -203,8 +224,9 @@ class Answering:
         notes: Sequence[str] = ()
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:
-            notes = await self._preparing.notes(turn, conversation)
+            in_full = await self._preparing.in_full(turn, conversation)
             attached = await self._preparing.attached(turn, conversation)
+            notes = self._preparing.notes(turn, conversation, in_full)  # as of now: files may take long to read
         # A question that was trimmed meanwhile is still answered.
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         return await self._ask(turn, pending, conversation, notes, attached) if pending else Cancel.WITHDRAWN

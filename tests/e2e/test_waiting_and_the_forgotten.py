@@ -1,12 +1,15 @@
-"""What was clicked, and what a question is about that waits: nothing of it keeps the forgotten."""
+"""What was clicked, and what is told of or with a question that waits: nothing of it keeps the forgotten."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from playground.model import Message
+from files.reading import FileReader, Reading
+from playground.model import File, Message
 from tests.e2e.test_quoting_the_forgotten import QUOTING, SECRET, forgotten
 from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import in_snapshots, on_disk
@@ -148,3 +151,45 @@ async def test_a_reply_that_is_heard_out_keeps_nothing_of_an_answer_that_is_forg
         await scene.answer_to(scene.mention("Ben", "really?"))
         assert "tell me of that" in scene.told()
         assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
+@pytest.mark.parametrize("while_it", ["is completed", "is shown a file"])
+async def test_a_question_in_full_says_nothing_of_what_goes_meanwhile(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, while_it: str, by: str
+) -> None:
+    """It was completed out of what somebody had said, by a model or by rules, before that went."""
+    began, gate = asyncio.Event(), asyncio.Event()
+
+    def complete(_: Any) -> Reply:
+        began.set()
+        return Reply(f"and is {SECRET} safe?", before=gate)
+
+    async def read(reader: FileReader, *what: Any) -> Mapping[str, Reading]:
+        if what[0][-1].files:
+            began.set()
+            await gate.wait()
+        return await real(reader, *what)
+
+    real = FileReader.read
+    monkeypatch.setattr(FileReader, "read", read)
+    stub.default, stub.rewriter_says = lambda _: Reply("I see."), complete
+    async with open_scene(stub, rewrite_model="openai-chat:stub") as scene:
+        said = scene.mention("Chloe", f"what is the weather in {SECRET.title()}?")
+        await scene.answer_to(said)
+        if while_it == "is completed":
+            asked = scene.mention("Ben", "and is it safe?")
+        else:
+            asked = scene.mention("Ben", "and tomorrow?", attachments=[File("plan.txt", "text/plain", b"hello")])
+        await asyncio.wait_for(began.wait(), PATIENCE_SECONDS)
+        match by:
+            case "forgetting":
+                await scene.use("Chloe", "forget")
+            case "deleting":
+                await scene.delete(said)
+            case _:
+                await scene.edit(said, "never mind")
+        gate.set()
+        await scene.answer_to(asked)
+        assert asked.content in scene.told().replace("@Parley", f"<@{scene.pg.bot_id}>")
+        assert SECRET not in scene.told().lower()
