@@ -31,6 +31,8 @@ class TurnHolder(Holder):
             if what.author_id is not None:  # it may quote them: who goes on after a kill has it answered anew
                 self._pending.ready(channel_id, None)
                 self._turns.unread(channel_id, partial(self._may_quote, what.author_id))
+            for message_id in what.message_ids or ():
+                self._turns.changed(channel_id, message_id)
             self._turns.withdraw(channel_id, what.covers)
             self._pending.unquoted(channel_id, what.covers_quote)
 

@@ -167,6 +167,20 @@ class PendingTurns:
         for question in filter(is_gone, self.of(channel_id).questions):
             self.revised(question.as_said)
 
+    def reworded(self, channel_id: int, message_id: int, edited: MessageRecord | None = None) -> None:
+        """Drops the former words of an edited or deleted message from the questions, also from those of the same burst,
+        whose meaning has them; the next process reads them anew. edited: the message now."""
+        asked = self.of(channel_id).questions
+        bursts = {q.burst for q in asked if q.message.message_id == message_id} - {None}
+        for question in asked:
+            if message_id == question.message.message_id:
+                message = question.in_words_of(edited) if edited else question.message
+                self.revised(replace(question.to_read_anew, message=message))
+            elif message_id in question.parts:
+                self.revised(question.as_said)
+            elif question.burst in bursts:
+                self.revised(question.to_read_anew)
+
     def done(self, channel_id: int) -> None:
         """Drops the channel's turn and its questions, as it has ended."""
         self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting)))

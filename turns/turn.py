@@ -116,14 +116,22 @@ class Question:
         """The question by its words alone, as if nothing had been asked before."""
         return replace(self, meaning=UNREAD)
 
+    @property
+    def to_read_anew(self) -> Question:
+        """The question without the words that were read in it, some of which have changed."""
+        meaning = replace(self.meaning, query="", enriched_query="", incomplete=False, resolution_data=None)
+        return replace(self, meaning=meaning)
+
+    def in_words_of(self, edited: MessageRecord) -> MessageRecord:
+        """Its message after an edit. What it quotes has not changed, and what was dropped of that stays dropped."""
+        was = self.message
+        name, text, files, people = was.reply_to_author, was.reply_to_text, was.reply_files, was.drew_on
+        return replace(edited, reply_to_author=name, reply_to_text=text, reply_files=files, drew_on=people)
+
     def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
         """The question after an edit. Only a private one holds its words itself; others' are in the conversation."""
-        decision, was = EXPLICIT if is_called else self.decision, self.message
-        # What it quotes has not changed, and what was dropped of that stays dropped.
-        name, text, files, people = was.reply_to_author, was.reply_to_text, was.reply_files, was.drew_on
-        message = replace(message, reply_to_author=name, reply_to_text=text, reply_files=files, drew_on=people)
-        message = message if self.is_private else was
-        return replace(self, message=message, decision=decision)
+        message = self.in_words_of(message) if self.is_private else self.message
+        return replace(self, message=message, decision=EXPLICIT if is_called else self.decision)
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message as last edited, also if it was trimmed from the conversation."""

@@ -201,6 +201,7 @@ class TurnQueue:
         If the message now calls the bot, its answer must not be declined.
         """
         if (queue := self._queues.get(channel_id)) is None:
+            self.changed(channel_id, message.message_id, message)
             return
         if queue.turn:
             queue.turn.ask_anew(message)
@@ -210,6 +211,16 @@ class TurnQueue:
                 if question.message.message_id == message.message_id:
                     questions[place] = question.reworded(message, is_called=is_now_called)
                     self.pending.revised(questions[place])
+        self.changed(channel_id, message.message_id, message)
+
+    def changed(self, channel_id: int, message_id: int, edited: MessageRecord | None = None) -> None:
+        """Drops the former words of an edited or deleted message from what is stored of the questions, and from what
+        was read in others of its burst. edited: the message now."""
+        self.pending.reworded(channel_id, message_id, edited)
+        if queue := self._queues.get(channel_id):
+            for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
+                bursts = {q.burst for q in questions if q.message.message_id == message_id} - {None}
+                questions[:] = [q.to_read_anew if q.burst in bursts and not q.stands_alone else q for q in questions]
 
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
         """Drops the meaning of these questions, as it has deleted words in it, but not of those for a mini-app."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from files.reading import FileReader, Reading
 from playground.model import File, Message
 from tests.e2e.test_quoting_the_forgotten import QUOTING, SECRET, forgotten
 from tests.e2e.test_who_may_read import call, link
-from tests.support.lives import in_snapshots, on_disk
+from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -193,3 +194,33 @@ async def test_a_question_in_full_says_nothing_of_what_goes_meanwhile(
         await scene.answer_to(asked)
         assert asked.content in scene.told().replace("@Parley", f"<@{scene.pg.bot_id}>")
         assert SECRET not in scene.told().lower()
+
+
+@pytest.mark.parametrize("by", ["deleting", "editing"])
+@pytest.mark.parametrize("is_burst", [False, True])
+async def test_a_question_that_waits_keeps_nothing_that_its_author_took_out(
+    stage: Scene, by: str, *, is_burst: bool
+) -> None:
+    """Neither on the disk nor in what the next process has it completed from."""
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage, burst_seconds=0.05 * is_burst):
+        await stage.ask("Ben", "what is the weather in Osaka?")
+        stage.held()
+        stage.mention("Chloe", "hello")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        said = stage.mention("Ben", f"and in {SECRET.title()}?")
+        last = stage.say("Ben", "and tomorrow?") if is_burst else said
+        await stage.decision(last)
+        await stage.bot.snapshots.settled()
+        assert in_snapshots(stage.folder, SECRET.title())
+        if by == "editing":
+            await stage.edit(said, f"<@{stage.pg.bot_id}> never mind")
+        else:
+            await stage.delete(said)
+        await stage.bot.snapshots.settled()
+        assert not on_disk(stage.folder, SECRET.title())
+        await kill(stage)
+    async with life(stage):
+        await stage.at_rest()
+        assert len(stage.stub.requests) == 1 + (is_burst or by == "editing")
+        assert SECRET not in json.dumps(stage.stub.requests).lower()
