@@ -438,7 +438,7 @@ def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
     content: list[UserContent] = []
     tag: Tag | None = None
     for item in [part.content] if isinstance(part.content, str) else part.content:
-        if not isinstance(item, ImageUrl):  # pictures belong to the text before them
+        if isinstance(item, str | TextContent):  # pictures belong to the text before them
             tag = item.metadata if isinstance(item, TextContent) else None
         if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
             content.append(item)

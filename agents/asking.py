@@ -8,7 +8,7 @@ deletes words in it: conversation.py then drops the state, and a reply is an ord
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
 from uuid import uuid4
@@ -266,6 +266,13 @@ def _without_words(part: ModelRequestPart) -> ModelRequestPart:
     if isinstance(part, ToolReturnPart) and (part.metadata or {}).get("words_of"):
         return ToolReturnPart(part.tool_name, NOT_KEPT, part.tool_call_id, metadata=part.metadata)
     return part
+
+
+def without_results(message: ModelMessage, gone: Collection[Source]) -> ModelMessage:
+    """The message without tool results that have words of one of these sources."""
+    if not isinstance(message, ModelRequest) or not any(source in gone for source in words_in([message])):
+        return message
+    return replace(message, parts=[*map(_without_words, message.parts)])
 
 
 def words_in(messages: Sequence[ModelMessage]) -> list[Source]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -82,7 +82,8 @@ class AgentRequest:
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: the answer to the
     agent's question, with which its run is resumed. asked: for whom tools run. tell_stage: called with what the agent
     is doing, in a few words. used: called with the names of the tools that it calls. looked_up: called with the sources
-    of words in tool results.
+    of words in tool results. gone: what was edited, deleted or forgotten since the turn began, now; current: a history
+    without that, as all who ask may read it.
 
     state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
@@ -104,6 +105,8 @@ class AgentRequest:
     tell_stage: Callable[[str], None] = lambda _stage: None
     used: Callable[[Sequence[str]], None] = lambda _tools: None
     looked_up: Callable[[Sequence[Source]], None] = lambda _sources: None
+    gone: Collection[Source] = ()
+    current: Callable[[list[ModelMessage]], list[ModelMessage]] = lambda history: history
     state: AgentState | None = None
     shared: Mapping[str, str] = field(default_factory=dict)
     is_private: bool = False

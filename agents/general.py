@@ -149,6 +149,7 @@ class GeneralAgent:
             rules=rules,
             kept_rules=rules_of(place.untitled, self._instructions) if place.is_thread else rules,
             asked=request.asked,
+            history=seen.history,
             told=[*seen.transcript, *seen.questions],
             content=content,
             settings=CACHED if is_stored else SETTINGS,
@@ -315,6 +316,7 @@ class GeneralAgent:
             function_tools=self._tools(request.place) if run.may_use_tools else [],
             instruction_parts=[InstructionPart(run.rules)],
         )
+        run.leave_out_gone(request)
         run.begin_paragraph(may_think_first=run.by.name in self._unopened)
         run.requests, run.is_asking, run.lost = run.requests + 1, True, 0
         async with model_request_stream(
@@ -418,7 +420,8 @@ class GeneralAgent:
         # The signed thoughts of another model are of no use to this one.
         said = suspended.said if run.by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
-        run.messages, run.began = [*before, *said], len(before)
+        run.messages, run.began, run.is_resumed = [*before, *said], len(before), True
+        run.history = request.history[:position]
         run.prompt = flat([TextContent(since), *run.content])
         run.results, run.words_of = suspended.deferred_results(), suspended.words_of
         run.asked = suspended.asked(request.asked)

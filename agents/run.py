@@ -11,6 +11,7 @@ from uuid import uuid4
 from pydantic_ai import DeferredToolResults, ToolDefinition
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
@@ -24,16 +25,18 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
     UserContent,
+    UserPromptPart,
 )
 from pydantic_ai.settings import ModelSettings
 
+from agents.asking import without_results
 from agents.declining import SILENT, may_become_silent
-from agents.gateway import NOBODY, Asked
+from agents.gateway import NOBODY, AgentRequest, Asked
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
-from agents.turn_input import flattened, has_images, is_picture
+from agents.turn_input import as_sent, flattened, has_images, is_picture, without_pictures
 from llm_history import CHARACTERS_PER_TOKEN
 from state.message import MessageRecord, Source
 from state.spending import LONG_ANSWER, Spent
@@ -68,17 +71,19 @@ class Run:
     output up to there; thoughts: separates the newest response's words from its thoughts; gap: the blank line to add
     before further words.
 
-    by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked: for
-    whom tools run. told: the channel's messages that it is sent anew; content: the prompt with them. memory: the
-    messages as its provider stores them; None: it stores none. messages: those sent to the model; from `began` on,
-    those of this run. prompt, results: with which a suspended run is resumed; words_of: the sources of the words in
-    them. settings: of each request. goes_on: the provider has the earlier messages stored. ends_at: by the loop's
-    clock, 0 before it begins. requests: how many were made; tokens: used by those that have ended; is_asking: one has
-    not ended; sent: the most tokens that it is sent; lost: how often it was sent before without a response. called: the
-    number of tool calls. output: characters that the model wrote, rare ones by the tokens that they may take; has_rare:
-    its text has such; signed: characters of signatures and encrypted thoughts; said: tokens of its text, as the
-    provider counted. may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that
-    is known. unseen: tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
+    by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked:
+    for whom tools run. history: what it was told before, as it is kept; told: the channel's messages that it is
+    sent anew; content: the prompt with them, unless it is_resumed. memory: the messages as its provider stores
+    them; None: it stores none. messages: those sent to the model; from `began` on, those of this run. prompt,
+    results: with which a suspended run is resumed; words_of: the sources of the words in them. settings: of each
+    request. goes_on: the provider has the earlier messages stored. is_simple: pictures and earlier tool use are
+    left out. ends_at: by the loop's clock, 0 before it begins. requests: how many were made; tokens: used by those
+    that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was
+    sent before without a response. called: the number of tool calls. output: characters that the model wrote, rare
+    ones by the tokens that they may take; has_rare: its text has such; signed: characters of signatures and
+    encrypted thoughts; said: tokens of its text, as the provider counted. may_decline: it may stay silent;
+    is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
+    thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -86,6 +91,7 @@ class Run:
     rules: str = ""
     kept_rules: str = ""
     asked: Asked = NOBODY
+    history: Sequence[ModelMessage] = ()
     told: Sequence[MessageRecord] = ()
     content: Sequence[UserContent] = ()
     memory: ServerState | None = None
@@ -96,6 +102,8 @@ class Run:
     words_of: Sequence[Source] = ()
     settings: ModelSettings = field(default_factory=lambda: SETTINGS)
     goes_on: bool = False
+    is_resumed: bool = False
+    is_simple: bool = False
     may_use_tools: bool = True
     text: str = ""
     tokens: int = 0
@@ -235,6 +243,28 @@ class Run:
         self.began += len(before)
         self.goes_on = False
 
+    def leave_out_gone(self, request: AgentRequest) -> None:
+        """Leaves out of what is sent next what was edited, deleted or forgotten meanwhile, also of tool results.
+
+        What the model has said in this run stays, as it is one answer; so does what a resumed run began with.
+        """
+        if not request.gone:
+            return
+        made = [without_results(message, request.gone) for message in self.made]
+        told = {"told": [message.message_id for message in self.told]}
+        prompt = ModelRequest(parts=[UserPromptPart(content=[*self.content])], metadata=told)
+        *before, now = request.current([*self.history, prompt])
+        sent = [*as_sent(before), *([] if self.is_resumed else [flattened(now)])]
+        if self.is_simple or not self.may_use_tools:
+            sent = [message for message in sent if not is_tool_use(message)]
+        if self.is_simple:
+            sent = [flattened(message, images=False) for message in sent]
+        if self.requests:
+            sent = [*map(without_pictures, sent)]
+        if self.goes_on or self.memory:  # which has what is gone
+            self.goes_on, self.memory, self.settings = False, None, SETTINGS
+        self.messages, self.began = [*sent, *made], len(sent)
+
     def simplify(self, complaint: str) -> bool:
         """Leaves out what not every model accepts: first pictures and earlier tool use, then the tools.
 
@@ -246,7 +276,7 @@ class Run:
             return True
         if len(before) < self.began or self.shows_pictures:
             self.messages = [flattened(message, images=False) for message in (*before, *self.made)]
-            self.began = len(before)
+            self.began, self.is_simple = len(before), True
             return True
         refuses_tools = self.may_use_tools and "tool" in complaint.lower()
         self.may_use_tools = self.may_use_tools and not refuses_tools

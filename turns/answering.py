@@ -20,6 +20,8 @@ from clock import Clock
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
 from files.reading import FileReader, Reading
+from llm_history import History as ModelHistory
+from llm_history import seen_since
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from place import PlaceKind
@@ -315,6 +317,13 @@ class Answering:
             conversation.untold(),
         )
         to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
+        since = conversation.seen_since(request.asked.newcomers)
+
+        def current(history: ModelHistory) -> ModelHistory:
+            now = conversation.current(history)
+            said = {m.message_id: unquoting(m, since) for m in conversation.messages if m.message_id >= since}
+            return seen_since(now, since, said) if since else now
+
         trimmed = [q for q in request.questions if conversation.find(q.message_id) is None]
         told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
         return replace(
@@ -328,7 +337,9 @@ class Answering:
             used=turn.tools.extend,
             looked_up=partial(self._records.looked_up, conversation.channel_id),
             is_private=turn.is_private,
-            since=conversation.seen_since(request.asked.newcomers),
+            gone=conversation.taken_back.keys(),
+            current=current,
+            since=since,
             said=conversation.messages,
             model=turn.model,
         )

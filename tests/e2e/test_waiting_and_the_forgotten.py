@@ -11,12 +11,14 @@ import pytest
 
 from files.reading import FileReader, Reading
 from playground.model import File, Message
+from tests.e2e.test_asking import tool_results
 from tests.e2e.test_quoting_the_forgotten import QUOTING, SECRET, forgotten
-from tests.e2e.test_who_may_read import call, link
+from tests.e2e.test_who_may_read import call, link, newcomer
 from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
+CLOCK = (Call("current_time", "{}", "call-clock"),)
 CODES = [f"{SECRET} it is", "daffodil"]
 
 
@@ -194,6 +196,56 @@ async def test_a_question_in_full_says_nothing_of_what_goes_meanwhile(
         await scene.answer_to(asked)
         assert asked.content in scene.told().replace("@Parley", f"<@{scene.pg.bot_id}>")
         assert SECRET not in scene.told().lower()
+
+
+@pytest.mark.parametrize("by", ["forgetting", "opting out", "deleting", "editing"])
+@pytest.mark.parametrize("told", ["by the history", "by a tool", "with the question"])
+async def test_what_goes_while_an_answer_is_made_is_not_told_in_its_next_request(
+    scene: Scene, told: str, by: str
+) -> None:
+    """A model that uses tools is sent all anew with their results."""
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    where = "random" if told == "by a tool" else "general"
+    if told == "by the history":
+        await scene.answer_to(said := scene.mention("Chloe", f"my code is {SECRET}"))
+        scene.stub.replies.append(Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK))
+    else:
+        said = scene.say("Chloe", f"my code is {SECRET}", channel=where)
+        if told == "by a tool":
+            scene.stub.replies.append(call("read_message", link=link(scene, said)))
+        scene.stub.replies.append(Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK))
+    asked = scene.mention("Ben", f"what does {link(scene, said)} say, and how late is it?")
+    await scene.shows("Let")
+    assert SECRET in scene.told() + "".join(tool_results(scene.stub.requests[-1]))
+    match by:
+        case "forgetting" | "opting out":
+            await scene.use("Chloe", "forget" if by == "forgetting" else "optout")
+        case "deleting":
+            await scene.delete(said)
+        case _:
+            await scene.edit(said, "never mind")
+    known = len(scene.stub.requests)
+    gate.set()
+    await scene.outcome(asked)
+    assert len(scene.stub.requests) == known + 1
+    assert "how late is it?" in scene.told()
+    assert SECRET not in json.dumps(scene.stub.requests[-1])
+
+
+async def test_what_a_newcomer_may_not_read_does_not_come_with_an_edit_while_they_are_answered(scene: Scene) -> None:
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    newcomer(scene)
+    old = scene.say("Chloe", f"my code is {SECRET}")
+    await scene.ask("Ben", "hello")
+    await scene.answer_to(reply := scene.mention("Chloe", "is that safe?", reply_to=old.id))
+    scene.stub.replies.append(Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK))
+    asked = scene.mention("Ben", "how late is it?")
+    await scene.shows("Let")
+    await scene.edit(reply, "is that very safe?")
+    gate.set()
+    await scene.outcome(asked)
+    assert "is that very safe?" in scene.told()
+    assert SECRET not in json.dumps(scene.stub.requests[-1])
 
 
 @pytest.mark.parametrize("by", ["deleting", "editing"])
