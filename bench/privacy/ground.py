@@ -27,7 +27,7 @@ class Ground:
         self._clock: FakeClock = scene.clock
         self._places = Places(scene.pg, self._random)
         self._ids, self._words = self._places.ids, self._places.words
-        self._watch = Watch(scene, docs, self._words, self._random)
+        self._watch = Watch(scene, docs, self._words, self._random, self._ids)
         self.found, self.log = self._watch.found, self._watch.log
         self._clicked: set[tuple[str, str]] = set()
         self._is_running = False
@@ -57,8 +57,6 @@ class Ground:
         for word in words:
             self._note(Said(word, self._ids[who], channel, message.id, self._words.step))
         to = f", to {message.points_at}" if message.points_at else ""
-        if message.points_at:
-            self._words.quoted[message.points_at] = self._words.step
         files = [attached["filename"] for attached in message.attachments]
         self.log.append(f"{who} in {channel} says {message.id}{to}: {message.content} {files or ''}")
         await self._posted_by(who, message)
@@ -70,6 +68,8 @@ class Ground:
     async def _posted_by(self, who: str, message: Message) -> None:
         self._ask_in(who, message.channel_id, message.id)
         self._places.posted[who].append(message)
+        if self._watch.here and who in self._ids:
+            self._watch.in_flight[message.id] = self._ids[who], self._words.step
         if self._is_running and who in PEOPLE:
             await self._scene.until(lambda: self._scene.bot.parts.inbox.is_over(message.id))
             await self._handled()

@@ -20,7 +20,8 @@ NEWEST = 4  # threads that people go on in
 class Places:
     """Two servers with their channels and threads, and direct messages. words: knows who reads which of them.
 
-    ids: of people, by name. posted: their messages, as they were. members: of private threads.
+    ids: of people, by name. posted: their messages, as they were. members: of private threads. here: where all goes on
+    for now; 0: anywhere.
     """
 
     def __init__(self, pg: Playground, random: Random) -> None:
@@ -37,6 +38,7 @@ class Places:
         self.forum = pg.add_channel("forum", type=FORUM)
         self.threads: list[int] = []
         self.members: dict[int, frozenset[int]] = {}
+        self.here = 0
         readers = dict.fromkeys((*self.channels, self.forum), everybody) | {pg.channel("secret"): insiders}
         direct = {pg.dm(person): frozenset((person,)) for person in everybody}
         self.words = Words(readers | direct, {id_: pg.world.channel(id_).guild_id or 0 for id_ in (*readers, *direct)})
@@ -84,6 +86,8 @@ class Places:
         """A channel, thread or direct message in which somebody may write."""
         if who in AUTOMATIC:
             return self._random.choice(self.channels)
+        if self.here and self.sees(who, self.here):
+            return self.here
         there = (*self.channels, *self.threads[-NEWEST:], self._pg.dm(self.ids[who]))
         return self._random.choice([id_ for id_ in there if self.sees(who, id_)])
 
@@ -95,7 +99,8 @@ class Places:
     def own(self, who: str) -> Sequence[Message]:
         """Somebody's newest messages that still stand, as they stand."""
         standing = {message.id: message for id_ in self.words.readers for message in self._pg.messages(id_)}
-        return [standing[message.id] for message in self.posted[who] if message.id in standing][-12:]
+        own = [standing[message.id] for message in self.posted[who] if message.id in standing]
+        return [message for message in own if self.here in (0, message.channel_id)][-12:]
 
     def opened_by(self, who: str) -> list[int]:
         """The newest threads that somebody opened."""

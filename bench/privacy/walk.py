@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from bench.privacy.asking import Asking
 from bench.privacy.ground import Act
 from bench.privacy.places import AUTOMATIC, MANAGER, PEOPLE
+from bench.privacy.together import Together
 from bench.privacy.watch import words_in
 from bench.privacy.words import ANYWHERE, WORD, Said
 from discord_io.prompt_cards import EXPIRED
@@ -54,7 +54,7 @@ SAYINGS = ("my code is", "my code is", "how is the weather in", "and tomorrow in
 MANY = 8
 
 
-class Walk(Asking):
+class Walk(Together):
     """The people, what they know, and what was found wrong."""
 
     def __init__(self, scene: Scene, docs: RemoteAgent, seed: int) -> None:
@@ -69,7 +69,7 @@ class Walk(Asking):
             self._forward: 6, self._ask_about: 8, self._plan: 6, self._click: 8, self._forget: 3, self._forget_all: 1,
             self._opt_out: 2, self._opt_in: 2, self._export: 2, self._ask_why: 5, self._leave_server: 1,
             self._turn_on_offers: 3, self._stay_away: 1, self._ask_alone: 3, self._look: 3, self._look_at_console: 2,
-            self._set: 3,
+            self._set: 3, self._act_meanwhile: 8,
         }  # fmt: skip
 
     @contextmanager
@@ -126,7 +126,8 @@ class Walk(Asking):
     async def _say(self, who: str) -> None:
         seen = (id_ for id_ in (*self._places.channels, *self._places.threads) if self._places.sees(who, id_))
         there = [id_ for id_ in seen if self._is_running and self._scene.bot.conversations.get(id_)]
-        channel = self._random.choice(there) if there and self._random.random() < 0.6 else self._places.one(who)
+        goes_on = there and not self._places.here and self._random.random() < 0.6
+        channel = self._random.choice(there) if goes_on else self._places.one(who)
         await self._post(who, channel, self._random.choice(SAYINGS))
 
     async def _mention(self, who: str) -> None:
@@ -165,6 +166,10 @@ class Walk(Asking):
             await self._scene.at_rest()
             self._clock.advance(UNANSWERED_SECONDS)
             self._scene.bot.proactive_offers.pulse()
+
+    async def _act_meanwhile(self, who: str) -> None:
+        often = self._mention, self._mention, self._say, self._reply
+        await self._meanwhile(who, often, (self._edit, self._delete, self._forget, self._attach, self._opt_out))
 
     async def _act_by_itself(self, _who: str) -> None:
         act = self._random.choice((self._say, self._reply, self._edit, self._delete))

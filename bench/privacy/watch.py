@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
@@ -21,9 +21,11 @@ from storage.state_key import KEY_FILE
 from tests.support.lives import all_on_disk
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene
-from tests.support.stub_model import Body, Call, Reply
+from tests.support.stub_model import Body, Call, Reply, texts
 
 DOCS = "docs"
+WHOM = re.compile(r'(?:Now|Otherwise) answer ((?:"[^"]*"(?:, )?)+)\.$')
+NAME = re.compile(r'"([^"]*)"')
 MAX_CALLS = 3  # of tools in a turn
 
 
@@ -31,18 +33,23 @@ class Watch:
     """Checks each request to the models and the remote agent, each message of the bot, and the disk.
 
     found: what was wrong; log: what happened, in words. channel: in which the model is asked; asked: for which
-    messages; by: who gets the answer. links: that whoever asks has just given. gate: that the model waits for in the
-    middle of its answer. redis_url: where the bot keeps things beside its folder; None: nowhere.
+    messages; by: who gets the answer. here: where several are answered together, 0: nowhere; in_flight: what they said
+    there by id, with its author and the step. held: that the model waits for before its answer. links: that whoever
+    asks has just given. gate: that the model waits for in the middle of its answer. redis_url: where the bot keeps
+    things beside its folder; None: nowhere.
     """
 
-    def __init__(self, scene: Scene, docs: RemoteAgent, words: Words, random: Random) -> None:
+    def __init__(self, scene: Scene, docs: RemoteAgent, words: Words, random: Random, ids: Mapping[str, int]) -> None:
         self.found: list[str] = []
         self.log: list[str] = []
         self.channel, self.asked, self.by = ANYWHERE, frozenset[int](), 0
         self.links: list[str] = []
         self.gate: asyncio.Event | None = None
+        self.held: asyncio.Event | None = None
+        self.here, self.in_flight = 0, dict[int, tuple[int, int]]()
+        self._together = frozenset[int]()
         self.redis_url: str | None = None
-        self._scene, self._docs, self._words, self._random = scene, docs, words, random
+        self._scene, self._docs, self._words, self._random, self._ids = scene, docs, words, random, ids
         self._calls = 0
         self._known_to_docs = defaultdict[str, set[str]](set)
         docs.default = self._answer_as_docs
@@ -55,11 +62,13 @@ class Watch:
     def ask_in(self, channel: int, *asked: int, by: int = 0) -> None:
         """asked: messages, also with the titles of the posts that they open. by: 0: somebody who may read all there."""
         self.channel, self.asked, self.by, self._calls = channel, frozenset((*asked, *(-id_ for id_ in asked))), by, 0
+        self._together = frozenset()
 
     def check(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
+        there = self.asked if asked is None else frozenset(asked)
         for word in words:
-            why = self._words.may_not_be_told(word, self.channel, self.asked if asked is None else asked, self.by)
-            if why:
+            whys = (self._words.may_not_be_told(word, self.channel, there, by) for by in self._together or {self.by})
+            if why := next(filter(None, whys), ""):
                 self.find(f"{how}, though {why}", word)
 
     def check_shown(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
@@ -90,7 +99,11 @@ class Watch:
 
     def _answer(self, body: Body) -> Reply:
         words = words_in([json.dumps(body)])
+        self._find_whom(body)
         self.check("told", words)
+        if self.held:
+            looks = self._calling("current_time").calls if self._random.random() < 0.5 else ()
+            return Reply("Hm.", before=self.held, calls=looks)
         if self.gate or "tools" not in body:
             return Reply(f"I see: {', '.join(words[:3])}.", gate=self.gate, chunk=8)
         chance = self._random.random()
@@ -110,6 +123,19 @@ class Watch:
         quoted = self._random.sample(words, min(len(words), 3)) if chance > 0.6 else []
         return Reply(f"I see: {', '.join(quoted)}.")
 
+    def _find_whom(self, body: Body) -> None:
+        """Finds out of a request whom it answers together, and which messages."""
+        asking = [found for text in texts(body) for found in WHOM.findall(text)] if self.here else []
+        if asking:
+            self.ask_in(self.here)
+            self._together = frozenset(self._ids[name] for name in NAME.findall(asking[-1]))
+            forgotten = self._words.people_forgotten
+            self.asked = frozenset(
+                message_id
+                for message_id, (author, at) in self.in_flight.items()
+                if author in self._together and at >= forgotten.get(author, 0)
+            )
+
     def _asking(self, question: str, options: list[str]) -> Reply:
         """Asks people something by a tool."""
         match self._random.choice(("ask_choice", "ask_choice", "ask_text", "ask_confirmation", "create_poll")):
@@ -122,6 +148,7 @@ class Watch:
         """A word that an MCP server gives for an answer, which goes with the question and whoever asked it."""
         word, author = self._words.new(), self.by
         question = max(self.asked, default=0)
+        self.asked |= {question}
         self._words.first[word] = Said(
             word, author, self.channel, question, self._words.step, private=author in self._words.opted_out
         )
@@ -145,14 +172,16 @@ class Watch:
 
     def _check_for_all(self, how: str, words: Iterable[str], channel: int | None = None) -> None:
         """Checks what a model is told that answers nobody. channel: in which, if it is not the one that is asked in."""
-        before = self.channel, self.by
-        self.channel, self.by = self.channel if channel is None else channel, 0
+        before = self.channel, self.by, self._together
+        self.channel, self.by, self._together = self.channel if channel is None else channel, 0, frozenset()
         self.check(how, words)
-        self.channel, self.by = before
+        self.channel, self.by, self._together = before
 
     def _answer_as_docs(self, content: str) -> RemoteReply:
         """The remote agent knows all that it was told in the same conversation."""
         known = self._known_to_docs[self._docs.asked[-1].path]
+        if self.here:
+            self.ask_in(self.here)
         self.check("told the remote agent", words_in([content]), ())
         known.update(words_in([content]))
         self.check("known to the remote agent", sorted(known))

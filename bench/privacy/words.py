@@ -40,7 +40,7 @@ class Words:
     people_forgotten, channels_forgotten: the step in which they were last. readers: of each channel, who may read it;
     guilds: of each, its server, 0 for direct messages. parents: of threads, their channels. unread: of channels, who
     may not read there what was said before they came; came: in which step each person came into a channel's
-    conversation; quoted: in which each message was replied to last, which shows it once more. step: the current one.
+    conversation. step: the current one.
     """
 
     readers: dict[int, frozenset[int]]
@@ -54,7 +54,6 @@ class Words:
     parents: dict[int, int] = field(default_factory=dict)
     unread: dict[int, frozenset[int]] = field(default_factory=dict)
     came: dict[tuple[int, int], int] = field(default_factory=dict)
-    quoted: dict[int, int] = field(default_factory=dict)
     step: int = 0
     _numbers: count[int] = field(default_factory=count)
 
@@ -135,7 +134,7 @@ class Words:
             there = here  # where a message says that the thread was begun
         if there in (here, parent):
             came = min(self.came.get((id_, by), self.step) for id_ in (here, parent))
-            is_seen = said.message_id == -here or max(said.at, self.quoted.get(said.message_id, 0)) >= came
+            is_seen = said.message_id == -here or said.at >= came
             return is_seen or by not in self.unread_in(here)  # all who see a thread see its title
         guild, readers = self.guilds[there], self.readers[there] - self.unread_in(there)
         return guild != 0 and guild == self.guilds[here] and self.readers[here] <= readers
@@ -145,7 +144,7 @@ class Words:
         the answer."""
         first = self.first[word]
         others = [said for said in (*self.forwards, *self.answers) if said.word == word]
-        if any(said.message_id in asked for said in (first, *others)):
+        if any(said.message_id in asked and said.stands for said in (first, *others)):
             return ""
         if self.is_erased(word):
             return "forgotten"
