@@ -312,11 +312,11 @@ class GeneralAgent:
 
         Calls the model itself, which saves the 2 ms of a pydantic-ai agent if no tool is called.
         """
+        run.leave_out_gone(request)
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.place) if run.may_use_tools else [],
             instruction_parts=[InstructionPart(run.rules)],
         )
-        run.leave_out_gone(request)
         run.begin_paragraph(may_think_first=run.by.name in self._unopened)
         run.requests, run.is_asking, run.lost = run.requests + 1, True, 0
         async with model_request_stream(

@@ -250,6 +250,8 @@ class Run:
         """
         if not request.gone:
             return
+        if ("person", request.place.titled_by) in request.gone:
+            self.rules = self.kept_rules
         made = [without_results(message, request.gone) for message in self.made]
         told = {"told": [message.message_id for message in self.told]}
         prompt = ModelRequest(parts=[UserPromptPart(content=[*self.content])], metadata=told)
