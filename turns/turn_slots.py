@@ -31,8 +31,10 @@ LATE_FOR_BUDGET = (
 
 
 class _Place(NamedTuple):
-    """A place in the queue. number: orders the queue; given: done when it has a slot."""
+    """A place in the queue. is_begun: the turn had a slot before; number: orders the queue; given: done when it has
+    one."""
 
+    is_begun: bool
     number: int
     given: asyncio.Future[None]
 
@@ -42,20 +44,23 @@ class TurnSlots:
     to the turn that waits longest. A direct message channel counts as a guild. A channel waits with one turn at a time,
     so its next turn comes after all that wait by then. A turn restarted after an edit keeps its place.
 
-    Of one guild no more than `at_once` turns have a slot or wait for their budget, as all of these look again each time
-    that some of it is given back.
+    Of one guild no more than `at_once` turns have begun, that is, have a slot or have had one and wait for their budget
+    or for the next slot: all of these look again each time that some of a budget is given back. Those that have the
+    budget for their next call go before those that have not begun, which may wait for just that budget.
     """
 
     def __init__(self, at_once: int) -> None:
         self._at_once = self._free = at_once
-        self._begun: Counter[int] = Counter()  # turns that have a slot, or wait for their budget, by guild
+        self._taken: Counter[int] = Counter()  # by guild
+        self._begun: Counter[int] = Counter()  # by guild
         self._waiting: dict[int, deque[_Place]] = {}  # by guild
         self._numbers = count(1)
         self._telling = asyncio.Lock()
 
     def __len__(self) -> int:
         """How many turns wait: for a slot, or for their budget."""
-        return sum(map(len, self._waiting.values())) + self._begun.total() - self.running
+        unbegun = sum(not place.is_begun for line in self._waiting.values() for place in line)
+        return unbegun + self._begun.total() - self.running
 
     @property
     def running(self) -> int:
@@ -75,14 +80,11 @@ class TurnSlots:
 
     async def take(self, guild_id: int, turn: Turn, *, is_begun: bool) -> None:
         """Waits for a slot. is_begun: the turn had one, and has waited for its budget."""
-        if is_begun:
-            self._count(guild_id, -1)
-        if self._free and self._begun[guild_id] < self._at_once:
-            self._free -= 1
-            self._count(guild_id, 1)
+        if self._free and (is_begun or self._begun[guild_id] < self._at_once):
+            self._give(guild_id, is_begun=is_begun)
             return
-        place, line = _Place(turn.number, asyncio.Future()), self._waiting.setdefault(guild_id, deque())
-        insort(line, place, key=lambda other: other.number)
+        place, line = _Place(is_begun, turn.number, asyncio.Future()), self._waiting.setdefault(guild_id, deque())
+        insort(line, place, key=lambda other: (not other.is_begun, other.number))
 
         def told(text: str) -> str:
             if place.given.done():
@@ -96,7 +98,7 @@ class TurnSlots:
             await asyncio.wait([place.given])  # unlike awaiting the future itself, a cancel here does not cancel it
         except asyncio.CancelledError:
             if place.given.done():
-                self.give_back(guild_id, is_ended=True)
+                self.give_back(guild_id, is_ended=not is_begun)
             else:
                 self._leave(guild_id, place)
             raise
@@ -106,20 +108,23 @@ class TurnSlots:
     def give_back(self, guild_id: int, *, is_ended: bool, is_held: bool = True) -> None:
         """Gives a turn's slot to others. is_ended: it needs none any more; else it waits for its budget."""
         self._free += is_held
-        if is_ended:
-            self._count(guild_id, -1)
-        while self._free and (guilds := [one for one in self._waiting if self._begun[one] < self._at_once]):
-            next_guild = min(guilds, key=lambda one: (self._begun[one], self._waiting[one][0].number))
+        _count(self._taken, guild_id, -is_held)
+        _count(self._begun, guild_id, -is_ended)
+        while self._free and (guilds := [*filter(self._may_go_on, self._waiting)]):
+            next_guild = min(guilds, key=lambda one: (self._taken[one], self._waiting[one][0].number))
             place = self._waiting[next_guild][0]
             self._leave(next_guild, place)
-            self._free -= 1
-            self._count(next_guild, 1)
+            self._give(next_guild, is_begun=place.is_begun)
             place.given.set_result(None)
 
-    def _count(self, guild_id: int, change: int) -> None:
-        self._begun[guild_id] += change
-        if not self._begun[guild_id]:
-            del self._begun[guild_id]
+    def _may_go_on(self, guild_id: int) -> bool:
+        """Whether the first that waits of a guild may have a slot."""
+        return self._waiting[guild_id][0].is_begun or self._begun[guild_id] < self._at_once
+
+    def _give(self, guild_id: int, *, is_begun: bool) -> None:
+        self._free -= 1
+        _count(self._taken, guild_id, 1)
+        _count(self._begun, guild_id, not is_begun)
 
     def begin_telling(self, turn: Turn) -> asyncio.Task[None]:
         """Tells an asker, until cancelled, that their turn waits for its budget."""
@@ -151,15 +156,15 @@ class _Slot:
         self._slots = slots
         self._turn = turn
         self._guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
-        self._is_held = False
+        self._is_begun = self._is_held = False
         self._telling: asyncio.Task[None] | None = None  # while it waits for its budget
 
     async def take(self) -> None:
         """Takes it, unless it is held."""
         if not self._is_held:
-            is_begun = self._end_telling()
-            await self._slots.take(self._guild_id, self._turn, is_begun=is_begun)
-            self._is_held = True
+            self._end_telling()
+            await self._slots.take(self._guild_id, self._turn, is_begun=self._is_begun)
+            self._is_begun = self._is_held = True
 
     def leave(self) -> None:
         """Gives it back, if it is held, until take(): the turn waits for its budget."""
@@ -170,14 +175,18 @@ class _Slot:
 
     def end(self) -> None:
         """Gives it back, if it is held: the turn has ended."""
-        is_begun = self._end_telling() or self._is_held
-        if is_begun:
+        self._end_telling()
+        if self._is_begun:
             self._slots.give_back(self._guild_id, is_ended=True, is_held=self._is_held)
-        self._is_held = False
+        self._is_begun = self._is_held = False
 
-    def _end_telling(self) -> bool:
-        """Returns whether it waited for its budget."""
-        telling, self._telling = self._telling, None
-        if telling:
-            telling.cancel()
-        return telling is not None
+    def _end_telling(self) -> None:
+        if self._telling:
+            self._telling.cancel()
+        self._telling = None
+
+
+def _count(counts: Counter[int], guild_id: int, change: int) -> None:
+    counts[guild_id] += change
+    if not counts[guild_id]:
+        del counts[guild_id]
