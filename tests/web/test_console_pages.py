@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from activity import Ending, Fault, FaultKind, TurnEnded
 from cluster.connection import Cluster
 from decision import EXPLICIT
 from health import Health
-from place import SeenPlace
+from place import Place, SeenPlace
 from place_settings.fields import Level
 from shards import Shards
+from state.budget import Budget
 from state.ledger import Ledger
 from state.limits import Limits
 from state.spending import NOBODY, Payer, Purpose, Spent
@@ -27,6 +28,7 @@ from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.web.console_support import CATEGORY, THREAD, MadeUp, made_up
 from tests.web.test_console import OWN
+from turns.turn import Question, Turn
 from web.console import stream
 from web.console.place_pages import PAGE_ROWS
 from web.shown import Shown
@@ -160,6 +162,19 @@ async def test_the_overview_says_which_shards_are_this_process_where_there_are_s
         page = await read(visitor, "/console")
     assert "<dt>Shards of this process</dt><dd>0, 3 of 6</dd>" in page
     assert "<dt>Processes, with this one</dt><dd>4</dd>" in page
+
+
+async def test_the_overview_counts_what_is_asked_in_private_among_the_answers_being_made(shown: Shown) -> None:
+    turns = [Turn([Question(said(ANNA, "what?"), Place(GUILD, CHANNEL))]) for _ in range(3)]
+    async with visiting(shown) as visitor, AsyncExitStack() as made:
+        for turn in turns:
+            turn.allowance = Budget(shown.limits, shown.clock).allowance(turn.payer)
+            await made.enter_async_context(shown.slots.taken(turn))
+        assert turn.allowance.slot
+        turn.allowance.slot.leave()
+        page = await read(visitor, "/console")
+    assert "<dt>Answers being made</dt><dd>2</dd>" in page
+    assert "<dt>Waiting for their turn</dt><dd>1</dd>" in page
 
 
 async def test_what_is_not_there_is_said_so_on_a_page(shown: Shown) -> None:

@@ -48,14 +48,13 @@ def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
     bot.limits.begin_day(bot.clock())
     lately = bot.faults.last(1) if bot.faults.last_hour() else ()
-    waiting = len(bot.slots)
     facts = [
         ("Model", bot.model),
         ("Running for", span(bot.clock() - bot.started_at)),
         ("Servers", number(len(bot.servers.guilds()))),
         ("Conversations", number(len(bot.conversations))),
-        ("Answers being made", number(len(bot.turns) - waiting)),
-        ("Waiting for their turn", number(waiting)),
+        ("Answers being made", number(bot.slots.running)),
+        ("Waiting for their turn", number(len(bot.slots))),
         *([] if bot.shards.are_all else [("Shards of this process", bot.shards.in_words)]),
         *([("Processes, with this one", number(bot.cluster.leases.processes))] if bot.cluster else []),
     ]
