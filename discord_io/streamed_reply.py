@@ -26,7 +26,8 @@ TYPING_DELAY_SECONDS = 0.01
 RETRY_INTERVALS = 2
 MAX_RETRY_INTERVALS = 30
 DELIVERY_SECONDS = 600.0  # how long posting a complete answer is tried
-NOTE = re.compile(r"-# [^\n]* …")  # a place in the queue, or what is being done: no part of the answer itself
+# At the end of what is posted, a place in the queue, or what is being done: no part of the answer itself.
+NOTE = re.compile(r"(?:\A|\n\n)-# [^\n]* …\Z")
 # Discord: a nonce is known for "the past few minutes".
 NONCE_SECONDS = 120.0
 
@@ -315,8 +316,7 @@ class StreamedReply:
 
     def _text_standing(self) -> str:
         """The text of the answer that is posted."""
-        text = "\n\n".join(part.content.text for part in self._parts)
-        return "" if NOTE.fullmatch(text) else text
+        return NOTE.sub("", "\n\n".join(part.content.text for part in self._parts))
 
     async def _bring(self, index: int, content: _Content) -> float | None:
         """Posts or edits one part. Returns the seconds until it may be edited, if it is too early; else None."""

@@ -313,3 +313,16 @@ async def test_why_a_question_is_answered_is_kept_without_what_a_judge_said_of_i
     assert question.decision == replace(decision, evidence="")
     assert question.decision.is_unprompted
     assert question.decision.may_decline
+
+
+@pytest.mark.parametrize("posted", [("Let me see.\n\n-# searching the history …",), ("Let me see.", "-# searching …")])
+async def test_what_it_did_when_the_process_died_is_no_part_of_what_is_stopped(
+    bench: Bench, posted: tuple[str, ...]
+) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    resumed(bench, "what?", posted=posted)
+    await until(lambda: bench.agent.requests)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == ["Let me see.\n\n-# Stopped."]
+    assert answers(bench.history()) == ["Let me see."]
