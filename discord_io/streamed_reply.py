@@ -169,14 +169,14 @@ class StreamedReply:
         if self._gives_way.is_set():
             raise PostError(Problem.ELSEWHERE, "another process answers this")
 
-    def take_back(self, *, is_finished: bool, place: str = "", is_begun: bool = False) -> bool:
+    def take_back(self, *, is_finished: bool, is_begun: bool = False) -> bool:
         """Withdraws the answer before it is posted. Returns False if something of it is posted already.
 
-        place: a note that may be posted, as it is no part of the answer; is_begun: anything may be. is_finished:
-        finish() has been called, or is about to be. It then raises Problem.TAKEN_BACK, and is to be called again with
-        another answer. A text that is being sent at this moment is replaced by an edit.
+        is_begun: anything may be, and not only what it waits for. is_finished: finish() has been called, or is about to
+        be. It then raises Problem.TAKEN_BACK, and is to be called again with another answer. A text that is being sent
+        at this moment is replaced by an edit.
         """
-        stands = not is_begun and any(part.content.text != place for part in self._parts)
+        stands = not is_begun and not all(NOTE.fullmatch(part.content.text) for part in self._parts)
         is_over = self.broken.done() and not (is_begun and self.is_refused)  # else the reason is still to be posted
         if stands or is_over:
             return False

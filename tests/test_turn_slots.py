@@ -124,8 +124,15 @@ async def test_a_place_in_the_queue_is_no_part_of_an_answer_that_is_stopped() ->
     assert answers(bench.history()) == []
 
 
-async def test_a_question_that_is_edited_while_its_place_in_the_queue_stands_is_asked_anew() -> None:
+@pytest.mark.parametrize("waits_on", [False, True])
+async def test_a_question_that_is_edited_while_its_place_in_the_queue_stands_is_asked_anew(*, waits_on: bool) -> None:
     bench, question, end_one = await told_their_place()
+    if waits_on:  # which Discord has not taken yet
+        turn = bench.turns._queues[CHANNEL].turn
+        assert turn
+        bench.wire.seconds_per_call = 5
+        turn.tell_place(FOR_BUDGET)
+        await settle()
     edited = replace(question, content="waits no more")
     bench.turns.reworded(CHANNEL, edited)
     bench.conversations.revise(CHANNEL, edited)

@@ -205,9 +205,8 @@ class Turn:
     text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was restarted
     because a question was edited; is_reworded: a restart is due. has_acted: a tool was used, so it must not be
     restarted. asked_at: by the loop's clock, when its first question was queued; None: by an earlier process. number:
-    its place in the queue for a slot, 0: none yet; place: the posted text on that, no part of the answer. instructions:
-    the model's. mark: of Records, when it was asked. model: name of the general agent's model, fixed once begun. tools:
-    names of the tools used.
+    its place in the queue for a slot, 0: none yet. instructions: the model's. mark: of Records, when it was asked.
+    model: name of the general agent's model, fixed once begun. tools: names of the tools used.
     """
 
     questions: list[Question]
@@ -228,7 +227,6 @@ class Turn:
     has_acted: bool = False
     asked_at: float | None = None
     number: int = 0
-    place: str = ""
     instructions: str = ""
     mark: int = 0
     model: str = ""
@@ -312,8 +310,7 @@ class Turn:
         if self.post and self.text.strip():
             self.post.show(with_note(self.text, f"{place} …"))
         elif self.post and not self.may_decline:
-            self.place = f"-# {place} …"
-            self.post.show(self.place)
+            self.post.show(f"-# {place} …")
 
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Drops these questions, and ends the turn if no others are left. Returns whether it did anything."""
@@ -340,7 +337,7 @@ class Turn:
             return
         if not (self.request and self.work and self.post):
             return
-        if self.post.take_back(is_finished=self.work.done(), place=self.place):
+        if self.post.take_back(is_finished=self.work.done()):
             self.is_reworded, self.text = True, ""
             self.times_reworded += 1
             self.work.cancel()
