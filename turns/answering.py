@@ -265,6 +265,7 @@ class Answering:
                 newcomers=frozenset(newcomers),
             ),
             shared={} if newcomers else self._team.shared(questions, conversation, place),
+            gone=conversation.taken_back.keys(),
             may_decline=turn.may_decline,
             allowance=turn.allowance,
         )
@@ -337,7 +338,6 @@ class Answering:
             used=turn.tools.extend,
             looked_up=partial(self._records.looked_up, conversation.channel_id),
             is_private=turn.is_private,
-            gone=conversation.taken_back.keys(),
             current=current,
             since=since,
             said=conversation.messages,

@@ -17,6 +17,7 @@ from tests.e2e.test_who_may_read import call, link, newcomer
 from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
+from turns import turn_slots
 
 CLOCK = (Call("current_time", "{}", "call-clock"),)
 CODES = [f"{SECRET} it is", "daffodil"]
@@ -157,7 +158,7 @@ async def test_a_reply_that_is_heard_out_keeps_nothing_of_an_answer_that_is_forg
 
 
 @pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
-@pytest.mark.parametrize("while_it", ["is completed", "is shown a file"])
+@pytest.mark.parametrize("while_it", ["is completed", "is shown a file", "waits for its budget"])
 async def test_a_question_in_full_says_nothing_of_what_goes_meanwhile(
     stub: StubModel, monkeypatch: pytest.MonkeyPatch, while_it: str, by: str
 ) -> None:
@@ -177,11 +178,21 @@ async def test_a_question_in_full_says_nothing_of_what_goes_meanwhile(
     real = FileReader.read
     monkeypatch.setattr(FileReader, "read", read)
     stub.default, stub.rewriter_says = lambda _: Reply("I see."), complete
-    async with open_scene(stub, rewrite_model="openai-chat:stub") as scene:
+    monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 0.01)
+    async with open_scene(stub, rewrite_model="openai-chat:stub", guild_tokens=30_000) as scene:
         said = scene.mention("Chloe", f"what is the weather in {SECRET.title()}?")
         await scene.answer_to(said)
         if while_it == "is completed":
             asked = scene.mention("Ben", "and is it safe?")
+        elif while_it == "waits for its budget":  # so much is reserved of it that only one answer is made at once
+            stub.replies.append(Reply("Here you are.", before=gate))
+            stub.rewriter_says = lambda _: Reply()
+            scene.pg.add_channel("help")
+            scene.mention("Ada", "what?", channel="help")
+            await scene.until(lambda: len(stub.requests) == 2)
+            asked = scene.mention("Ben", "and tomorrow?")
+            await scene.shows(turn_slots.FOR_BUDGET)
+            began.set()
         else:
             asked = scene.mention("Ben", "and tomorrow?", attachments=[File("plan.txt", "text/plain", b"hello")])
         await asyncio.wait_for(began.wait(), PATIENCE_SECONDS)
@@ -290,3 +301,34 @@ async def test_a_threads_title_goes_with_whoever_gave_it_while_an_answer_is_made
     await scene.outcome(asked)
     assert "how late is it?" in scene.told()
     assert SECRET not in json.dumps(scene.stub.requests[-1])
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+async def test_what_goes_while_a_question_waits_for_its_budget_is_not_told(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 0.01)
+    # What one answer may take is reserved of it, so that only one is made at once.
+    async with open_scene(stub, guild_tokens=30_000) as scene:
+        scene.pg.add_channel("help")
+        stub.default = lambda _: Reply("I see.")
+        told = scene.mention("Chloe", f"my code is {SECRET}")
+        await scene.answer_to(told)
+        gate = scene.held("Here you are.")
+        first = scene.mention("Ada", "what?", channel="help")
+        await scene.until(lambda: len(stub.requests) == 2)
+        untold = scene.say("Chloe", f"{SECRET} it is")
+        later = scene.mention("Ben", "what are the codes?")
+        await scene.shows(turn_slots.FOR_BUDGET)
+        if how == "delete":
+            for message in (told, untold):
+                await scene.delete(message)
+        else:
+            await scene.use("Chloe", "forget")
+        conversation = scene.bot.conversations.get(told.channel_id)
+        assert conversation
+        await scene.until(lambda: not any(SECRET in message.content for message in conversation.messages))
+        gate.set()
+        await scene.answer_to(first)
+        assert (await scene.answer_to(later)).content == "I see."
+        assert SECRET not in scene.told()
