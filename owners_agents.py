@@ -83,7 +83,7 @@ class OwnersAgents:
         self.side = side = SideModels(settings, self.models, budget, wires)
         roster = loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.headers) for entry in roster]
-        searching = search_tool(search.find, actions.can_read, settings.site)
+        searching = search_tool(search.find, actions.can_search, settings.site)
         own = [*own_tools(actions, activity.now, settings.site), searching]
         taken = {tool.name for tool in (*OWN_TOOLS, *own)}
         servers = loaded(load_mcp, settings.mcp_config)

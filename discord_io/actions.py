@@ -145,9 +145,15 @@ class DiscordActions:
         self._transcripts = transcripts
         self._clock = clock
 
-    async def can_read(self, asked: Asked) -> bool:
-        """Whether the person may read the history where they asked; False if that cannot be found out."""
-        return isinstance(await _in_words(self._look)(asked, asked.channel_id), _Place)
+    async def can_search(self, asked: Asked) -> bool:
+        """Whether all who see what is answered, whoever asked, may read the history there; False if it is unknown.
+
+        Others may have had the model search, which what it looks for does not tell.
+        """
+        place = await _in_words(self._look)(asked, asked.channel_id)
+        if not isinstance(place, _Place):
+            return False
+        return is_read_by_all_of(place.channel, place.channel) if has_rules(place.channel) else asked.is_direct
 
     @_in_words
     async def read(

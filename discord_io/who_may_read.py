@@ -67,7 +67,8 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
     """Whether everybody who sees new messages here can read the history there, whatever roles they have.
 
     False if it depends on who has which roles together. Also False for an age-restricted channel elsewhere: Discord
-    checks people's age there, and does not tell bots.
+    checks people's age there, and does not tell bots. Somebody in a timeout, who cannot connect to a voice channel
+    meanwhile, counts as without it.
     """
     rules_there, rules_here = _rules(there), _rules(here)
     if rules_there is None or rules_here is None:

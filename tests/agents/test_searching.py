@@ -36,10 +36,10 @@ WORDS = {"words": "ferry"}
 class Archive:
     """Finds what it holds, and notes what it is asked."""
 
-    def __init__(self, *found: MessageRecord, error: Exception | None = None, can_read: bool = True) -> None:
+    def __init__(self, *found: MessageRecord, error: Exception | None = None, can_search: bool = True) -> None:
         self.found = found
         self.error = error
-        self.is_readable = can_read
+        self.is_readable = can_search
         self.asked: list[Any] = []
 
     async def find(
@@ -50,7 +50,7 @@ class Archive:
             raise self.error
         return self.found
 
-    async def can_read(self, asked: Asked) -> bool:
+    async def can_search(self, asked: Asked) -> bool:
         self.asked.append(asked)
         return self.is_readable
 
@@ -61,7 +61,7 @@ class Archive:
             is_first = len(messages) == 1
             return ModelResponse(parts=[ToolCallPart("search_history", arguments) if is_first else TextPart("done")])
 
-        agent = Agent(FunctionModel(model), deps_type=Asked, tools=[search_tool(self.find, self.can_read)])
+        agent = Agent(FunctionModel(model), deps_type=Asked, tools=[search_tool(self.find, self.can_search)])
         run = await agent.run("when?", deps=ASKED)
         requests = [message for message in run.all_messages() if isinstance(message, ModelRequest)]
         [part] = [part for request in requests for part in request.parts if isinstance(part, ToolReturnPart)]
@@ -103,7 +103,7 @@ async def test_whose_words_it_holds_is_said_beside_the_result_and_not_to_the_mod
 
 
 async def test_who_may_not_read_the_history_is_told_nothing_of_it() -> None:
-    archive = Archive(said(BEN, "a secret"), can_read=False)
+    archive = Archive(said(BEN, "a secret"), can_search=False)
     assert (await archive.search(words="secret")).content == NOT_ALLOWED
     assert archive.asked == [ASKED]
 

@@ -20,6 +20,7 @@ from discord_io.actions import (
     GONE,
     NO_EMOJI,
     NOT_TOLD,
+    READ_BY_FEWER,
     REFUSALS,
     REFUSED,
     UNREAD,
@@ -248,7 +249,7 @@ async def test_nothing_is_done_where_the_person_cannot_read(scene: Scene, doing:
 async def test_nothing_is_read_where_the_bot_cannot(scene: Scene, permission: str) -> None:
     await scene.deny(permission)
     assert await scene.actions.read(scene.asked, scene.channel, scene.question.id) == UNREAD
-    assert not await scene.actions.can_read(scene.asked)
+    assert not await scene.actions.can_search(scene.asked)
 
 
 async def test_a_channel_that_only_the_bot_can_see_stays_hidden(scene: Scene) -> None:
@@ -276,6 +277,14 @@ async def test_what_the_bot_may_not_do_is_told(scene: Scene, doing: Doing, ours:
     assert not any(one.method in ("PUT", "POST") for one in scene.pg.requests)
 
 
+async def test_it_is_not_searched_where_somebody_may_see_and_not_read_what_was_said(scene: Scene) -> None:
+    """Not even for others, whom they may have had ask."""
+    assert await scene.actions.can_search(scene.asked)
+    await scene.deny("read_message_history", member=scene.pg.person("Chloe"))
+    assert not await scene.actions.can_search(scene.asked)
+    assert (await scene.actions.read(scene.asked, scene.channel, scene.question.id)) != READ_BY_FEWER
+
+
 async def test_who_has_left_has_nothing_done(scene: Scene) -> None:
     gone = replace(scene.asked, user_id=404)
     assert await scene.actions.pin(gone, scene.question.id) == REFUSALS[10007]
@@ -283,7 +292,7 @@ async def test_who_has_left_has_nothing_done(scene: Scene) -> None:
 
 async def test_what_one_of_those_who_ask_together_may_not_none_of_them_gets(scene: Scene) -> None:
     both = replace(scene.asked, user_id=scene.pg.person("Ada"), people=frozenset({scene.ben}))
-    assert await scene.actions.can_read(both)
+    assert await scene.actions.can_search(both)
     await scene.deny("view_channel", member=scene.ben)
     assert await scene.actions.pin(both, scene.question.id) == CANNOT_READ
     assert await scene.actions.pin(replace(both, people=frozenset()), scene.question.id) is None
