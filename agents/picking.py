@@ -2,8 +2,8 @@
 
 A name counts only in a phrase that calls an agent: "ask docs how ...", "docs: ...", "@docs", "use docs for this", "let
 docs answer", "docs agent, ...", "a question for docs: ...". A request must begin a sentence or clause: "I asked docs"
-calls nobody. A mere mention ("the docs are wrong") is no call, nor is anything in quotations or code. A call that is
-missed may still be understood by the model; a wrong one is never corrected.
+calls nobody. A mere mention ("the docs are wrong") is no call, nor is anything in quotations or code, or in the middle
+of a long message. A call that is missed may still be understood by the model; a wrong one is never corrected.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ YOURSELF = "yourself"  # the general agent, to those who talk to the bot
 
 NOT_SAID = re.compile(r'```.*?(?:```|\Z)|`[^`\n]+`|"[^"\n]+"|“[^“”\n]+”|^>[^\n]*', re.DOTALL | re.MULTILINE)
 LEFT_OUT = "…"
+MAX_LENGTH = 1_200  # characters: of a longer message, half as many at its beginning and at its end
+CUT = "/"  # in place of its middle: neither begins a clause nor ends a word
 CALLED_ON = re.compile(r"<@!?\d{1,20}> ?[,:]")  # "<@1>: ask docs"
 SEPARATORS = re.compile(r"[\s_-]+")
 AGENT_BEHIND = re.compile("(?<! agent)(?: agent)++$")
@@ -52,6 +54,8 @@ def called(text: str, names: Collection[str]) -> set[str]:
     # Casefolded, with single spaces, without quotations, code, links and mentions.
     plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
     searched = re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
+    if len(searched) > MAX_LENGTH:
+        searched = f"{searched[: MAX_LENGTH // 2]}{CUT}{searched[-MAX_LENGTH // 2 :]}"
     agents: dict[str, set[str]] = {}
     for name in names:
         agents.setdefault(spoken(name), set()).add(name)

@@ -22,7 +22,7 @@ import pytest
 
 from agents.mcp_servers import _names
 from agents.mcp_session import MAX_LISTED
-from agents.picking import _shapes
+from agents.picking import _shapes, called
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files
 from discord_io.message_records import MAX_NAMED
@@ -130,9 +130,9 @@ def uses() -> list[Use]:
                         inline.append(Use(f"{here}, line {node.lineno}", re.compile(text), method))
         for name, pattern in patterns_of(importlib.import_module(here)):
             found.setdefault((pattern.pattern, pattern.flags), (name, pattern))
-    called = _read_name("parley bot")
-    assert called
-    made = [(START, called.start), ("understanding.name_calls, the end", called.end)]
+    bot = _read_name("parley bot")
+    assert bot
+    made = [(START, bot.start), ("understanding.name_calls, the end", bot.end)]
     made += patterns_in("picking._shapes", _shapes(frozenset({"docs", "sql", "it", "house rules"})))
     named = [*found.values(), *made]
     ways = {name: methods.get(name.partition("[")[0].rpartition(".")[2], {"search"}) for name, _ in named}
@@ -299,6 +299,12 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
     assert least(lambda: choose(reply, options)) < most_seconds()
+
+
+@pytest.mark.parametrize("part", ["hi,,,", "yo, ", "ask docs, docs, ", "… "])
+def test_no_message_is_long_searched_for_calls_of_agents(part: str) -> None:
+    """By all the phrases that call one."""
+    assert least(lambda: called((part * LENGTH)[:LENGTH], ["docs", "sql", "it", "house-rules"])) < most_seconds()
 
 
 @pytest.mark.parametrize("part", ["```\n", "````\n```a\n", "|\n", "|-\n\n", "\n"])

@@ -84,3 +84,17 @@ def test_a_long_message_takes_no_time() -> None:
         began = time.process_time()
         called(text, NAMES)
         assert time.process_time() - began < 0.1, unit
+
+
+@pytest.mark.parametrize("filling", ["I asked him. ", "the docs are wrong ", "so it goes, and so on "])
+def test_a_long_message_calls_at_its_beginning_and_at_its_end(filling: str) -> None:
+    long = filling * 200
+    assert called(f"ask docs about this: {long}", NAMES) == {"docs"}
+    assert called(f"{long}. Ask docs about it", NAMES) == {"docs"}
+    assert called(f"{long}. Ask docs about it. {long}", NAMES) == set()
+
+
+def test_what_is_left_out_of_a_long_message_makes_no_call_of_what_is_none() -> None:
+    """Wherever the middle begins and ends."""
+    text = "I asked docs and he will ask docs, docs: what " * 100
+    assert all(called("a" * start + text, NAMES) == set() for start in range(60))
