@@ -126,7 +126,7 @@ def test_nobody_who_sees_one_channel_lacks_the_other_that_is_read_by_all_of_it()
     dice = random.Random(1)
 
     def bits() -> int:
-        return dice.choice([0, VIEW, HISTORY, VIEW | HISTORY])
+        return dice.choice([0, VIEW, HISTORY, VIEW | HISTORY, CONNECT, ALL])
 
     def overwrites() -> Overwrites:
         said = {}
@@ -137,7 +137,9 @@ def test_nobody_who_sees_one_channel_lacks_the_other_that_is_read_by_all_of_it()
 
     for _ in range(150):
         here, there, roles = overwrites(), overwrites(), {role: bits() for role in (GUILD, STAFF, MUTED, FRIENDS)}
-        first, second = channels(here, there, roles=roles)
+        roles[STAFF] |= dice.choice([0, 0, 0, ADMINISTRATOR])
+        first, second = channels(here, there, roles=roles, kind=dice.choice([0, 2, 5, 13]))
         seeing = [member for member in everybody(first.guild) if first.permissions_for(member).view_channel]
-        lacking = [member for member in seeing if not may_read(second, second.permissions_for(member))]
-        assert is_read_by_all_of(second, first) is (not lacking), (here, there, roles)
+        theirs = [second.permissions_for(member) for member in seeing]
+        assert is_read_by_all_of(second, first) is all(may_read(second, one) for one in theirs), (here, there, roles)
+        assert is_seen_by_all_of(second, first) is all(one.view_channel for one in theirs), (here, there, roles)
