@@ -79,6 +79,7 @@ class Meaning:
     query: the message. enriched_query: the query completed from earlier messages, as far as that is certain.
     incomplete: it cannot be understood alone. prompt: the one that it resolves, which stays open until it is cleared.
     about: the subject of a mini-app's follow-up that was accepted. offer: its reply to an open offer of ours.
+    chose_none_of: the ids of prompts of whose options it chooses none.
     """
 
     route_to: RouteTarget
@@ -92,6 +93,7 @@ class Meaning:
     query: str = ""
     about: str = ""
     offer: str | None = None
+    chose_none_of: frozenset[str] = frozenset()
 
 
 ProcessingResult = Meaning  # the document's name
@@ -170,7 +172,7 @@ class ConversationStateManager:
         is_direct: bool = False,
         is_for_others: bool = False,
         keeps_prompt: bool = False,
-        is_again: bool = False,
+        before: Meaning | None = None,
         at: datetime | None = None,
         prompt: Prompt | None = None,
     ) -> Meaning:
@@ -179,17 +181,16 @@ class ConversationStateManager:
         recent_messages: earlier messages, oldest first, as {"role", "content"}. message_id: the message cannot answer
         a prompt that a later message shows. is_direct: the message mentions the bot or replies to it. is_for_others: it
         names or replies to somebody else, and so resolves nothing. keeps_prompt: a cancel, too, leaves its prompt open,
-        for the caller to clear. is_again: the message was counted before. at: when it was posted; None: now.
+        for the caller to clear. before: what it meant when it was counted. at: when it was posted; None: now.
         prompt: the one that it may answer, even if it was cleared; None: those that are open.
         """
         started = perf_counter()
         soft_context = self.soft_context(chat_guid)
-        result = None
-        if not is_for_others:
-            for each in self._open(chat_guid, user_id, at) if prompt is None else [prompt]:
-                if not result and _can_be_known(each, message_id):
-                    result = self._resolved(message, each, soft_context, is_direct=is_direct)
-        if result is None:
+        tried = before.chose_none_of if before and before.query == message else frozenset[str]()
+        asked = [] if is_for_others else self._open(chat_guid, user_id, at) if prompt is None else [prompt]
+        asked = [each for each in asked if each.id not in tried and _can_be_known(each, message_id)]
+        results = (self._resolved(message, each, soft_context, is_direct=is_direct) for each in asked)
+        if (result := next(filter(None, results), None)) is None:
             whole = enrich(message, recent_messages)
             result = Meaning(
                 RouteTarget.AGENT,
@@ -197,8 +198,9 @@ class ConversationStateManager:
                 incomplete=whole.incomplete,
                 soft_context=soft_context,
                 query=message,
+                chose_none_of=tried | {each.id for each in asked if each.ask.awaiting_type is AwaitingType.SELECTION},
             )
-        if not is_again:
+        if before is None:
             self._metrics.add(
                 perf_counter() - started,
                 routed_to_miniapp=result.route_to is RouteTarget.MINIAPP,
@@ -443,8 +445,6 @@ class ConversationStateManager:
 
 def _can_be_known(prompt: Prompt, message_id: int | None) -> bool:
     """Whether the message's author can have seen the question. A yes must not count for a question still unseen."""
-    if message_id is None:
-        return True
-    if prompt.message_id is None:
-        return prompt.ask.awaiting_type is not AwaitingType.CONFIRMATION  # it is being posted right now
-    return message_id > prompt.message_id
+    if prompt.message_id is None:  # it is being posted right now
+        return message_id is None or prompt.ask.awaiting_type is not AwaitingType.CONFIRMATION
+    return message_id is None or message_id > prompt.message_id

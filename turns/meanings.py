@@ -55,8 +55,8 @@ class Meanings:
         come up while a judge was asked.
         """
         if not (meaning := question.meaning).prompt:
-            is_again = meaning is not UNREAD
-            meaning = self._meaning(question.message, question.channel_id, conversation, is_again=is_again)
+            before = None if meaning is UNREAD else meaning
+            meaning = self._meaning(question.message, question.channel_id, conversation, before=before)
         return self._wanted(replace(question, meaning=meaning), conversation)
 
     def _wanted(self, question: Question, conversation: ChannelConversation | None) -> Question:
@@ -85,7 +85,7 @@ class Meanings:
         if prompt and question.meaning.query == self._words(utterance):
             return replace(question, meaning=replace(question.meaning, prompt=prompt))  # posted since, perhaps
         conversation = self._conversations.get(question.channel_id)
-        meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
+        meaning = self._meaning(utterance, question.channel_id, conversation, before=question.meaning)
         return self._wanted(replace(question, meaning=meaning), conversation)
 
     def anew(self, question: Question) -> Question:
@@ -102,7 +102,7 @@ class Meanings:
         if len(earlier) < len(parts) or meaning.query == self._words(utterance):  # one was trimmed, or nothing changed
             return question
         prompt = meaning.prompt
-        meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True, prompt=prompt)
+        meaning = self._meaning(utterance, question.channel_id, conversation, before=meaning, prompt=prompt)
         if prompt:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
@@ -118,7 +118,7 @@ class Meanings:
         channel_id: int,
         conversation: ChannelConversation | None,
         *,
-        is_again: bool = False,
+        before: Meaning | None = None,
         prompt: Prompt | None = None,
     ) -> Meaning:
         """prompt: the one that the message may answer; None: the one to whose card it replies, or any that is open."""
@@ -141,7 +141,7 @@ class Meanings:
             is_direct=is_called(message, me),
             is_for_others=is_for_others,
             keeps_prompt=True,
-            is_again=is_again,
+            before=before,
             at=at,
             prompt=prompt,
         )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+
+import pytest
 
 from tests.e2e.test_trip import current
 from tests.support.scene import Scene, choices
 from tests.support.stub_model import Body, Call, Reply
+from understanding.choice_text import Option
+from understanding.selection import choose
 
 DRINK = Call("ask_choice", json.dumps({"question": "Which drink?", "options": ["tea", "coffee", "mate"]}))
 
@@ -36,6 +41,23 @@ async def test_a_choice_is_typed_while_others_talk_with_the_bot(scene: Scene) ->
     assert answer.content == "Mate it is."
     assert tool_results(scene.stub.requests[-1]) == ["mate"]
     assert tool_results(scene.stub.requests[1]) == []
+
+
+async def test_what_is_answered_but_chooses_nothing_is_compared_with_the_options_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[str] = []
+
+    def choose_noted(reply: str, options: Sequence[Option]) -> int | None:
+        compared.append(reply)
+        return choose(reply, options)
+
+    scene.stub.replies.extend([Reply(calls=(DRINK,)), Reply("It is sunny."), Reply("Coffee it is.")])
+    await scene.ask("Ada", "something to drink, please")
+    monkeypatch.setattr("state.resolution.choose", choose_noted)
+    await scene.ask("Ada", "how is the weather?")
+    assert compared == ["how is the weather?"]
+    assert (await scene.answer_to(scene.say("Ada", "coffee"))).content == "Coffee it is."
 
 
 async def test_a_confirmation_and_a_text(scene: Scene) -> None:

@@ -257,6 +257,17 @@ def test_soft_context_outlives_the_prompt_and_overrides_nothing(stage: Stage) ->
     assert not stage.say("what else is there?").soft_context
 
 
+def test_what_chose_nothing_before_is_compared_again_in_other_words_and_with_other_prompts(stage: Stage) -> None:
+    stage.ask()
+    before = stage.say("what is the weather?")
+    assert stage.say("what is the weather?", before=before).prompt is None
+    assert stage.say("in Shibuya", before=before).resolution_type is ResolutionType.SELECTION
+    before = stage.say("Osaka")
+    assert before.prompt is None
+    stage.ask({**WHICH, "options": ["Osaka", "Kyoto"]})
+    assert stage.say("Osaka", before=before).resolution_type is ResolutionType.SELECTION
+
+
 # Metrics and bounds
 
 
@@ -265,8 +276,7 @@ def test_the_metrics_are_the_documents_twelve_and_count_each_message_once(stage:
     stage.say("get the fries")
     stage.manager.clear_awaiting(CHAT)
     stage.say("And tomorrow?", recent=[{"role": "user", "content": "What's the weather in Tokyo?"}])
-    stage.say("hello", chat="elsewhere")
-    stage.say("hello", chat="elsewhere", is_again=True)
+    stage.say("hello", chat="elsewhere", before=stage.say("hello", chat="elsewhere"))
     metrics = stage.manager.get_metrics()
     assert float(metrics.pop("avg_processing_time_ms")) > 0
     assert metrics == {
