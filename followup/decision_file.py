@@ -176,6 +176,8 @@ class DecisionFile:
             if (version, mark) == (SCHEMA_VERSION, marks[0]):
                 return False
             if mark not in marks:
+                if self._seal.is_of_made(mark):  # it could not be sealed anew at the start: the next one tries again
+                    raise sqlite3.OperationalError("it is sealed with the key that the bot made")
                 raise UnusableFileError("it was sealed with another key")
         entries = self._readable(connection, version)
         connection.execute("DROP TABLE IF EXISTS seal")

@@ -87,7 +87,9 @@ def open_stores(
             store.close()
             raise
         except StoreError as error:
-            store.read(CHECK)  # if that works the keys fit: the bot also runs when the disk is full or read-only
+            # If that works the keys fit: the bot also runs when the disk is full or read-only.
+            _known_without_made(store, seal)
+            seal.seals_with_made = True
             log.warning(
                 "state_not_sealed",
                 error=str(error),
@@ -143,9 +145,9 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     # If this fails, it fails again in use, and is logged then.
     with suppress(OSError, sqlite3.Error):
         if _known(store) == {"sealed_by": seal.marks[0], "whole": True}:
-            DecisionFile(state_dir / FILE_NAME, seal).bring_up()
             if keys:
                 seal.release()
+            DecisionFile(state_dir / FILE_NAME, seal).bring_up()
     store.close()
 
 
@@ -166,6 +168,7 @@ def _seal_all(
     is_shared: as for open_stores(). is_ours: this process sealed it before, so that the rows there now are of running
     processes.
     """
+    seal.seals_with_made = False
     known = _known_without_made(store, seal)
     if is_ours and known is None:
         store.write({Key(CHECK, 0): orjson.dumps({"sealed_by": seal.marks[0], "whole": True})})
@@ -177,8 +180,8 @@ def _seal_all(
     seal.takes_plain = not was_sealed and (is_new or (known is not None and not known.get("whole")))
     if seal.takes_plain:
         check_earlier(open_earlier, seal)
-    # If an old key was removed before all rows were sealed with the new one, the old rows are not damaged.
-    seal.fits = is_new or known is None or known["sealed_by"] in seal.marks
+    _check_key_before(known, seal)
+    seal.fits = True
     if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
         seal.note_sealed(ROWS)
         return
@@ -188,21 +191,44 @@ def _seal_all(
             "key: stop all of them, then start this one."
         )
     # This row is sealed with the first key: with it the next start checks whether its key fits.
-    store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
+    store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[-1], "whole": not is_new})})
     # Where nothing is stored yet, the log may be of a bot whose rows `bot.py move` is about to copy.
-    if known or set(store.kinds()) - {CHECK, MOVING} or any(open_earlier(kind).is_left() for kind in KINDS):
-        with suppress(OSError, sqlite3.Error):
-            decisions.bring_up()
-    if seal.takes_plain and not take_over(open_earlier, store, seal):
+    is_logs_place = known or set(store.kinds()) - {CHECK, MOVING} or any(open_earlier(kind).is_left() for kind in KINDS)
+    if is_taken := not seal.takes_plain or take_over(open_earlier, store, seal):
+        _write_anew(store)
+    if is_logs_place:  # after the rows: what has none of them sealed with the new key, the old key opens as a whole
+        _bring_up(decisions, seal)
+    if not is_taken:
         return
-    for rows in all_rows(store):
-        store.write({key: value for key, value in rows.items() if value is not None})
     whole = orjson.dumps({"sealed_by": seal.marks[0], "whole": True})
     store.write({Key(CHECK, 0): whole, Key(NO_MORE, 0): None})
     store.sync()
     seal.note_sealed(ROWS)
     seal.takes_plain, seal.fits = False, True
     seal.drop_made()
+
+
+def _check_key_before(known: dict[str, Any] | None, seal: Seal) -> None:
+    """Raises WrongKeyError if a key is gone before all that it sealed was sealed with the first one."""
+    if known and known["sealed_by"] not in seal.marks:
+        raise WrongKeyError(
+            "Not all that is stored is encrypted with the first key of STATE_KEY yet: list the key that it had before "
+            "behind it, for one start."
+        )
+
+
+def _write_anew(store: Store) -> None:
+    for rows in all_rows(store):
+        store.write({key: value for key, value in rows.items() if value is not None})
+
+
+def _bring_up(decisions: DecisionFile, seal: Seal) -> None:
+    """Has the decision log sealed with the first key. Raises StoreError if that fails and only now the log opens."""
+    try:
+        decisions.bring_up()
+    except (OSError, sqlite3.Error) as error:
+        if seal.made_mark:  # which opens nothing any more once all is sealed anew
+            raise StoreError(f"{decisions.path} could not be sealed anew: {error}.") from error
 
 
 def _known_without_made(store: Store, seal: Seal) -> dict[str, Any] | None:
@@ -241,16 +267,17 @@ def all_rows(store: Store, *, but: Collection[str] = ()) -> Iterator[dict[Key, b
 
 
 def _known(store: Store) -> dict[str, Any] | None:
-    """The CHECK row; None: there is none, or only that row is damaged. Raises WrongKeyError."""
+    """The CHECK row; None: there is none, or only that row is damaged. Raises WrongKeyError.
+
+    If it does not open, all others have to: a process that was sealing them anew with a key that is not there may have
+    been killed.
+    """
     try:
         return next((orjson.loads(row.value) for row in store.read(CHECK, 0, before=1) if row.value), None)
     except WrongKeyError:
-        places = ((kind, channel) for kind in store.kinds() if kind != CHECK for channel in store.channels(kind))
-        for place in places:
-            with suppress(WrongKeyError):
-                if any(row.value for row in store.read(*place, limit=1)):
-                    return None
-        raise
+        if not sum(value is not None for rows in all_rows(store, but={CHECK}) for value in rows.values()):
+            raise
+        return None
 
 
 def _store(state_dir: Path, redis_url: str | None, seal: Seal) -> SQLiteStore | RedisStore:

@@ -65,7 +65,8 @@ class Seal:
     takes_plain: whether unsealed values are read, too, as before there was a key. Later either would let anybody who
     can write there, and so put a key there, add messages. fits: whether the keys are known to fit, so that what they do
     not open is damaged. has_opened_given: whether one of the owner's keys has opened anything. makes_key: False: there
-    must be a key already.
+    must be a key already. seals_with_made: whether the key that the bot made seals as long as it opens anything: where
+    sealing anew failed, the next start would take what else is sealed with it for somebody else's.
     """
 
     def __init__(self, given: Sequence[str], place: KeyPlace | None = None) -> None:
@@ -73,6 +74,7 @@ class Seal:
         self._place = place
         self.takes_made = self.takes_plain = self.fits = self.has_opened_given = False
         self.makes_key = True
+        self.seals_with_made = False
         self._found: list[str] = []
         self._ciphers: list[AESGCM] = []
 
@@ -90,7 +92,8 @@ class Seal:
         """
         if not values:
             return []
-        cipher, random = self._keys(make=True)[0], os.urandom(NONCE_BYTES * len(values))
+        cipher = self._keys(make=True)[-1 if self.seals_with_made and self.made_mark else 0]
+        random = os.urandom(NONCE_BYTES * len(values))
         nonces = (random[start : start + NONCE_BYTES] for start in range(0, len(random), NONCE_BYTES))
         return [
             SEALED + nonce + cipher.encrypt(nonce, content, place)
@@ -131,7 +134,7 @@ class Seal:
     def marks(self) -> list[str]:
         """A fingerprint of each key, that of the sealing key first. Raises as seal() does."""
         self._keys(make=True)
-        return [hashlib.sha256(key.encode()).hexdigest()[:16] for key in self._found]
+        return list(map(_mark, self._found))
 
     def knows(self, mark: str) -> bool:
         """Whether a fingerprint is that of one of the keys. Makes no key. Raises WrongKeyError where there is none."""
@@ -189,6 +192,10 @@ class Seal:
         marks = self.marks if self._given else []
         return marks[-1] if len(marks) > len(self._given) else ""
 
+    def is_of_made(self, mark: str) -> bool:
+        """Whether a mark is that of the key that lies where the bot keeps its own, even if that opens nothing."""
+        return bool(self._place and (own := self._place.read()) and _mark(own) == mark)
+
     def drop_made(self) -> None:
         """Has the key that the bot made open nothing any more where the owner gave others."""
         self.takes_made = False
@@ -216,6 +223,10 @@ class Seal:
             self._found = found
             self._ciphers = [_cipher(key) for key in found]
         return self._ciphers
+
+
+def _mark(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 def _cipher(key: str) -> AESGCM:

@@ -1,0 +1,182 @@
+"""persistence/open_store.py: another key is given, and something goes wrong meanwhile: nothing is lost, nor forged."""
+
+from __future__ import annotations
+
+import sqlite3
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from followup.decision_file import FILE_NAME, DecisionFile
+from persistence.open_store import CHECK, check_stores, find_seal, open_stores
+from storage.redis_store import STATE_KEY, RedisStore
+from storage.sealing import read_keys
+from storage.sqlite_store import SQLiteStore
+from storage.state_key import KEY_FILE
+from storage.store import Key, StoreError, WrongKeyError
+from tests.followup.test_decision_log import entry
+from tests.support.redis_server import redis_url
+
+__all__ = ["redis_url"]
+
+OLD, NEW = (urlsafe_b64encode(letter * 32).decode() for letter in (b"a", b"b"))
+ROWS = {Key("a", channel, id_): b"%d %d" % (channel, id_) for channel in range(1, 4) for id_ in (0, 7)}
+LOGGED = [entry(1), entry(2)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def fill(folder: Path, keys: str | None) -> None:
+    check_stores(folder, None, keys)
+    with closing(open_stores(folder, None, keys)()) as store:
+        store.write(ROWS)
+    DecisionFile(folder / FILE_NAME, find_seal(folder, None, keys)).write(LOGGED)
+
+
+def found(folder: Path, keys: str | None) -> dict[Key, bytes | None]:
+    """All that is stored, after a start with these keys."""
+    check_stores(folder, None, keys)
+    with closing(open_stores(folder, None, keys)()) as store:
+        return {Key("a", row.channel, row.id): row.value for row in store.read("a")}
+
+
+def logged(folder: Path, keys: str | None) -> list[object]:
+    return [*DecisionFile(folder / FILE_NAME, find_seal(folder, None, keys)).read()]
+
+
+class KilledError(BaseException):
+    pass
+
+
+def killed(at: int, action: Callable[[], object]) -> bool:
+    """Whether the action was ended before it wrote anything to the database or the log for the time of this number."""
+    left = at
+    with pytest.MonkeyPatch.context() as patch:
+
+        def counted(real: Callable[..., object]) -> Callable[..., object]:
+            def write(*arguments: object) -> object:
+                nonlocal left
+                if left == 0:
+                    raise KilledError
+                left -= 1
+                return real(*arguments)
+
+            return write
+
+        patch.setattr(SQLiteStore, "write", counted(SQLiteStore.write))
+        patch.setattr(DecisionFile, "write", counted(DecisionFile.write))
+        try:
+            action()
+        except KilledError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("was", [None, OLD], ids=["the made key", "a key of the owner's"])
+def test_who_goes_back_to_the_key_before_after_a_kill_loses_nothing(tmp_path: Path, was: str | None) -> None:
+    both = f"{NEW},{was}" if was else NEW
+    at, is_killed, refused = 0, True, 0
+    while is_killed:
+        folder = tmp_path / f"killed at {at}"
+        fill(folder, was)
+        is_killed = killed(at, partial(check_stores, folder, None, both))
+        for _ in range(2):
+            try:
+                assert found(folder, was) == ROWS
+                assert logged(folder, was) == LOGGED
+            except WrongKeyError:
+                refused += 1
+        assert found(folder, both) == found(folder, NEW) == ROWS
+        assert logged(folder, NEW) == LOGGED
+        at += 1
+    assert at > 5
+    assert refused > 2
+
+
+def test_a_key_that_is_taken_away_before_all_was_written_anew_is_asked_for_whatever_is_left(tmp_path: Path) -> None:
+    at, is_killed, refused = 0, True, 0
+    while is_killed:
+        folder = tmp_path / f"killed at {at}"
+        fill(folder, OLD)
+        is_killed = killed(at, partial(check_stores, folder, None, f"{NEW},{OLD}"))
+        try:
+            assert found(folder, NEW) == ROWS
+            assert logged(folder, NEW) == LOGGED
+        except WrongKeyError:
+            refused += 1
+        assert found(folder, f"{NEW},{OLD}") == found(folder, NEW) == ROWS
+        assert logged(folder, NEW) == LOGGED
+        at += 1
+    assert at > 5
+    assert refused > 2
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_where_the_disk_was_full_when_a_key_was_given_nothing_is_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    fill(folder, None)
+    real = SQLiteStore.write
+    left = writes
+
+    def full(store: SQLiteStore, changes: Mapping[Key, bytes | None]) -> None:
+        nonlocal left
+        if not left:
+            raise StoreError("no room")
+        left -= 1
+        real(store, changes)
+
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(SQLiteStore, "write", full)
+        check_stores(folder, None, NEW)
+        left = writes
+        store = open_stores(folder, None, NEW)()
+    assert [each["event"] for each in logs] == ["state_not_sealed"] * 2
+    store.write({Key("a", 9): b"written once there is room"})
+    store.close()
+    assert found(folder, NEW) == ROWS | {Key("a", 9): b"written once there is room"}
+    assert logged(folder, NEW) == LOGGED
+    assert not (folder / KEY_FILE).exists()
+
+
+def test_a_decision_log_that_cannot_be_sealed_anew_at_once_is_not_set_aside(folder: Path) -> None:
+    fill(folder, None)
+    with closing(sqlite3.connect(folder / FILE_NAME, isolation_level=None)) as reader:
+        reader.execute("BEGIN IMMEDIATE")
+        with capture_logs() as logs:
+            check_stores(folder, None, NEW)
+        assert [each["event"] for each in logs] == ["state_not_sealed"]
+    file = DecisionFile(folder / FILE_NAME, find_seal(folder, None, NEW))
+    with pytest.raises(sqlite3.OperationalError, match="the bot made"):  # so it waits in memory
+        file.write([entry(3)])
+    assert found(folder, NEW) == ROWS
+    assert file.write([entry(3)]) is None
+    assert logged(folder, NEW) == [*LOGGED, entry(3)]
+
+
+def test_where_rows_cannot_be_read_a_key_that_somebody_put_there_opens_nothing(folder: Path, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+        check_stores(folder, redis_url, OLD)
+        with closing(open_stores(folder, redis_url, OLD)()) as store:
+            store.write(ROWS)
+        client.set(STATE_KEY, NEW)
+        with closing(RedisStore(redis_url, seal=read_keys(NEW))) as forging:
+            forging.write({Key("a", 8): b"forged", Key(CHECK, 0): None})
+        client.set("parley:rows:a:5", "no rows, so that not all can be read")
+        client.zadd("parley:rows:a", {"5": -1})
+        with pytest.raises(StoreError):
+            open_stores(folder, redis_url, OLD)()
+        client.delete("parley:rows:a:5")
+        with closing(open_stores(folder, redis_url, OLD)()) as store:
+            assert {Key("a", row.channel, row.id): row.value for row in store.read("a") if row.value} == ROWS
+        client.flushdb()
