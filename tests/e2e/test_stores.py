@@ -287,6 +287,12 @@ def key(request: pytest.FixtureRequest) -> str | None:
     return OLD if request.param == "sealed" else None
 
 
+def fill(disk: Path) -> None:
+    with (disk / "big").open("wb", buffering=0) as big:
+        while free := os.statvfs(disk).f_bavail:
+            big.write(bytes(free * 4096))
+
+
 async def started_on(scene: Scene, make_unwritable: Callable[[], object], *, has_state: bool, key: str | None) -> None:
     """It starts there, answers, and remembers while it runs."""
     if has_state:
@@ -305,13 +311,26 @@ async def started_on(scene: Scene, make_unwritable: Callable[[], object], *, has
 async def test_on_a_full_disk_it_starts_and_serves(
     scene: Scene, tiny_disk: Path, key: str | None, has_state: bool
 ) -> None:
-    def fill() -> None:
-        with (tiny_disk / "big").open("wb", buffering=0) as big:
-            while free := os.statvfs(tiny_disk).f_bavail:
-                big.write(bytes(free * 4096))
-
     scene.folder = tiny_disk / "state"
-    await started_on(scene, fill, has_state=has_state, key=key)
+    await started_on(scene, lambda: fill(tiny_disk), has_state=has_state, key=key)
+
+
+@pytest.mark.slow
+async def test_a_key_that_is_first_given_on_a_full_disk_costs_nothing(scene: Scene, tiny_disk: Path) -> None:
+    scene.folder = tiny_disk / "state"
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+    fill(tiny_disk)
+    async with main_life(scene, state_key=OLD):
+        (tiny_disk / "big").unlink()
+        await scene.ask("Ben", "is there room again?", channel="help")
+        await scene.at_rest()
+    for _ in range(2):
+        async with main_life(scene, state_key=OLD):
+            await scene.ask("Ada", "and now?")
+            assert SECRET in scene.told()
+    assert not scene.journal.find("row_refused")
+    assert not (scene.folder / KEY_FILE).exists()
 
 
 @pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])
