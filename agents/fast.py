@@ -17,7 +17,7 @@ from agents.run import most_of
 from conversation import MessageRecord
 from decider import JudgeError
 from llm_history import told
-from state.spending import Spent
+from state.spending import Lost, Spent
 
 T = TypeVar("T")
 OUTPUT_TOKENS = 2_000  # what such an answer may take, with the thoughts before it
@@ -75,7 +75,7 @@ async def ruled_by(
             spent = Spent(names[0])
         raise JudgeError(describe(error)) from error
     finally:
-        settle((spent_by(names, usage, response) or spent).and_lost(len(lost), sent, output))
+        settle((spent_by(names, usage, response) or spent).and_lost(len(lost), Lost(names, sent, output)))
     if response.finish_reason in ("length", "content_filter"):
         raise JudgeError(f"the model's words were cut off: {response.finish_reason}")
     return result.output

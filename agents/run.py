@@ -39,7 +39,7 @@ from agents.tool_use import is_tool_use
 from agents.turn_input import as_sent, flattened, has_images, is_picture, without_pictures
 from llm_history import CHARACTERS_PER_TOKEN
 from state.message import MessageRecord, Source
-from state.spending import LONG_ANSWER, Spent
+from state.spending import LONG_ANSWER, Lost, Spent
 
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
@@ -174,7 +174,7 @@ class Run:
             said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN) + self.unseen
             told = told or Spent(self.by.names[0], self.sent)
             told = replace(told, tokens_out=said, micros=None) if told.tokens_out < said else told
-        return told.and_lost(self.lost, self.sent, min(self.unseen, LONG_ANSWER))
+        return told.and_lost(self.lost, Lost(self.by.names, self.sent, min(self.unseen, LONG_ANSWER)))
 
     def note_lost(self) -> None:
         self.lost += 1

@@ -15,7 +15,7 @@ from agents.fast import Purse
 from agents.metering import MOST_OF_A_CALL
 from agents.models import UnusableModelError
 from files.reading import FileProblem
-from state.spending import TOKENS_PER_SECOND, Spent
+from state.spending import TOKENS_PER_SECOND, Lost, Spent
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -70,7 +70,7 @@ class Transcriber:
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:
-            settle(spent.and_lost(len(lost), most, 0))
+            settle(spent.and_lost(len(lost), Lost((self.name,), most, 0, audio=most)))
         return said
 
 

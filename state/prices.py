@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from setting_values import MOST_MICROS
-from state.spending import TOKENS_PER_SECOND, Spent
+from state.spending import TOKENS_PER_SECOND, Lost, Spent
 
 FREE = "demo"
 SOUND_AN_HOUR = 3600 * TOKENS_PER_SECOND
@@ -51,11 +51,23 @@ class Prices:
     table: Mapping[str, Rates] | None = None
 
     def priced(self, spent: Spent) -> Spent:
-        """Returns it with its cost, unless that is set already or no price is known."""
+        """Returns it with its cost, unless that is set already or no price is known. What was lost costs as much as
+        the dearest of its models bills for it."""
+        if lost := spent.lost:
+            tokens_in = spent.tokens_in - sum(one.tokens_in for one in lost)
+            tokens_out = spent.tokens_out - sum(one.tokens_out for one in lost)
+            answer = replace(spent, tokens_in=tokens_in, tokens_out=tokens_out, lost=())
+            costs = [self.priced(answer).micros, *map(self._of_lost, lost)]
+            known = [cost for cost in costs if cost is not None]
+            return replace(spent, micros=sum(known) if known else None, lost=())
         if spent.micros is not None:
             return spent
         cost = self._dollars(spent)
         return spent if cost is None else replace(spent, micros=in_micros(cost))
+
+    def _of_lost(self, lost: Lost) -> int | None:
+        calls = (Spent(model, lost.tokens_in, lost.tokens_out, audio=lost.audio) for model in lost.models)
+        return max((micros for call in calls if (micros := self.priced(call).micros) is not None), default=None)
 
     def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int, *, is_sound: bool = False) -> int:
         """The most that a call answered by one of these models can cost, in micro-dollars; 0 if no price is known.

@@ -33,12 +33,22 @@ class Amount(NamedTuple):
     micros: int = 0
 
 
+class Lost(NamedTuple):
+    """Requests that got no response, but may be billed, by one of these models. audio: sound, of the tokens sent."""
+
+    models: tuple[str, ...]
+    tokens_in: int
+    tokens_out: int
+    audio: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
     """What a call used. model: as provider:name; empty: unknown.
 
     tokens_in: all tokens sent; of these, cached: read from the provider's cache; written: written to it; audio: sound.
-    micros: the cost in micro-dollars; None: not priced yet, or no price is known.
+    micros: the cost in micro-dollars; None: not priced yet, or no price is known. lost: the part of the tokens whose
+    cost is not in micros; empty: none.
     """
 
     model: str = ""
@@ -48,17 +58,18 @@ class Spent:
     written: int = 0
     audio: int = 0
     micros: int | None = None
+    lost: tuple[Lost, ...] = ()
 
     @property
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
-    def and_lost(self, count: int, tokens_in: int, tokens_out: int) -> Spent:
-        """Adds the use of so many requests that got no response, but may be billed."""
+    def and_lost(self, count: int, lost: Lost) -> Spent:
+        """Adds the use of so many requests that were lost."""
         if not count:
             return self
-        sums = self.tokens_in + count * tokens_in, self.tokens_out + count * tokens_out
-        return replace(self, tokens_in=sums[0], tokens_out=sums[1], micros=None)
+        sums = self.tokens_in + count * lost.tokens_in, self.tokens_out + count * lost.tokens_out
+        return replace(self, tokens_in=sums[0], tokens_out=sums[1], lost=(*self.lost, *[lost] * count))
 
 
 @dataclass(frozen=True, slots=True)
