@@ -256,7 +256,7 @@ class GeneralAgent:
         run.sent = most_tokens((*remembered, *run.messages), told, run.by.names)
         if request.allowance is None:
             return None
-        output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
+        output = max(0, MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
         tokens = run.sent + output
         unseen = UNSEEN_TOKENS if run.by.thinks else 0
         match await request.allowance.reserve(tokens, unseen, output=output, models=run.by.names):

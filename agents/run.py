@@ -78,12 +78,12 @@ class Run:
     results: with which a suspended run is resumed; words_of: the sources of the words in them. settings: of each
     request. goes_on: the provider has the earlier messages stored. is_simple: pictures and earlier tool use are
     left out. ends_at: by the loop's clock, 0 before it begins. requests: how many were made; tokens: used by those
-    that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was
-    sent before without a response. called: the number of tool calls. output: characters that the model wrote, rare
-    ones by the tokens that they may take; has_rare: its text has such; signed: characters of signatures and
-    encrypted thoughts; said: tokens of its text, as the provider counted. may_decline: it may stay silent;
-    is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
-    thoughts. finish: how the last response ended, in pydantic-ai's words.
+    that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent
+    before without a response. called: the number of tool calls. written: characters that the model wrote; output: the
+    same, of which CHARACTERS_PER_TOKEN are a token, but signs that may each be one or several; has_rare: its text has
+    such; signed: characters of signatures and encrypted thoughts; said: tokens of its text, as the provider counted.
+    may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen:
+    tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -113,6 +113,7 @@ class Run:
     requests: int = 0
     ends_at: float = 0.0
     called: int = 0
+    written: int = 0
     output: int = 0
     has_rare: bool = False
     signed: int = 0
@@ -142,7 +143,9 @@ class Run:
 
     @property
     def is_endless(self) -> bool:
-        return self.output > MAX_OUTPUT_CHARACTERS or self.signed > MAX_SIGNED_CHARACTERS
+        most = max(MAX_OUTPUT_CHARACTERS, self.began_at) + self.unseen * CHARACTERS_PER_TOKEN  # that is reserved
+        is_long = self.written > MAX_OUTPUT_CHARACTERS or self.output > most
+        return is_long or self.signed > MAX_SIGNED_CHARACTERS
 
     @property
     def was_cut(self) -> bool:
@@ -192,19 +195,22 @@ class Run:
         """Counts the characters of an event: text, thoughts and tool calls. Adds text."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                self.output += _weight(text)
+                self._count(text)
                 self.say(text[:MAX_OUTPUT_CHARACTERS])  # beyond that the run is ended
             case (
                 PartStartEvent(part=ThinkingPart(content=thought, signature=signed))
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
             ):
-                self.output += _weight(thought or "")
+                self._count(thought or "")
                 self.signed += len(signed or "")
             case PartStartEvent(part=ToolCallPart() as call):
-                self.output += len(call.tool_name) + len(call.tool_call_id) + _weight(str(call.args or ""))
+                self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
-                given = (call.tool_name_delta, call.tool_call_id, call.args_delta)
-                self.output += sum(_weight(str(one or "")) for one in given)
+                self._count(str(call.args_delta or ""), f"{call.tool_name_delta or ''}{call.tool_call_id or ''}")
+
+    def _count(self, text: str, names: str = "") -> None:
+        self.written += len(text) + len(names)
+        self.output += _weight(text) + len(names)
 
     def say(self, text: str | None) -> None:
         """Adds a text without its thoughts, once it is clear whether it begins with the token for silence. None: the
@@ -318,9 +324,12 @@ def _rare(text: str) -> str:
 
 
 def _weight(text: str) -> int:
-    """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token; a rare one counts as more."""
+    """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token, but for those that may each be one, or
+    several."""
     rare = _rare(text)
-    return len(text) - len(rare) + CHARACTERS_PER_TOKEN * _bytes(rare)
+    usual = RARE.sub("", text) if rare else text
+    singly = len(usual.encode().translate(None, OF_SCRIPTS))
+    return len(usual) - singly + CHARACTERS_PER_TOKEN * (singly + _bytes(rare))
 
 
 def _bytes(text: str) -> int:

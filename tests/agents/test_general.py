@@ -245,6 +245,24 @@ async def test_an_answer_of_rare_signs_is_cut_before_it_takes_more_than_is_reser
     assert reserved < most_of(outcome.text) <= reserved + 20 * 4
 
 
+@pytest.mark.parametrize("sign", ["7", "Q", "\n", "ꀫ"])
+async def test_thoughts_that_take_a_token_a_sign_end_before_they_take_more_than_is_reserved(
+    stub: StubModel, model: Model, sign: str
+) -> None:
+    reserved = MAX_OUTPUT_CHARACTERS // CHARACTERS_PER_TOKEN
+    allowance = Budget(Limits(turns_per_user_minute=9, daily_tokens=None), lambda: NOON).allowance(NOBODY)
+    stub.replies.append(Reply("Yes.", thoughts=sign * (MAX_OUTPUT_CHARACTERS - 4_000), chunk=20))
+    failed = await failure(model, replace(request(said(ANNA)), allowance=allowance))
+    assert reserved < failed.tokens < reserved + 4_000  # with what was sent
+
+
+async def test_a_model_that_thinks_by_default_may_think_in_any_script(stub: StubModel) -> None:
+    allowance = Budget(Limits(turns_per_user_minute=9, daily_tokens=None), lambda: NOON).allowance(NOBODY)
+    stub.replies.append(Reply("បាទ។", thoughts="នេះគឺជាចម្លើយវែង" * 1_000))  # 16,000 characters, and 48,000 bytes
+    async with build_model("MODEL", "openai-chat:gpt-5") as thinking:
+        assert (await answer(thinking, replace(request(said(ANNA)), allowance=allowance))).text == "បាទ។"
+
+
 async def test_what_was_said_before_the_model_is_asked_anew_is_paid_too(stub: StubModel, model: Model) -> None:
     stub.replies.append(Reply("x" * 4_000, error={"message": "This model takes no image.", "code": 500}))
     outcome = await answer(model, request(said(ANNA, "look", images=(IMAGE,))))
