@@ -250,7 +250,8 @@ class GeneralAgent:
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
-        lent = map(size_of, self._lent.definitions()) if self._lent else ()
+        models = parts_of(run.by.model)
+        lent = (size_of(tool, models) for tool in self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(run.rules.encode())
         remembered = as_sent(request.history) if run.goes_on else ()
         run.sent = most_tokens((*remembered, *run.messages), told, run.by.names)

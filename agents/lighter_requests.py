@@ -73,6 +73,13 @@ class _Adapted:
         return self.read(self.schema)  # each time a new one, as clients may change it
 
 
+def sent_bytes(model: Model, schema: Any) -> int:
+    """How large a schema is as it is sent to a model that adapts each once, with its references written out; else 0."""
+    kind = model.profile.get("json_schema_transformer")
+    adapted = kind and kind(schema, strict=None)
+    return len(adapted.schema) if isinstance(adapted, _Adapted) else 0
+
+
 def adapt_once(model: Model) -> None:
     """Makes a model adapt each schema only once. One that cannot be adapted, or grows too large, as by references that
     are written out, is sent as one of any arguments: else a tool of an MCP server would make each request fail."""

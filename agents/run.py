@@ -27,11 +27,13 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from agents.asking import without_results
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, AgentRequest, Asked
+from agents.lighter_requests import sent_bytes
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
@@ -291,9 +293,11 @@ class Run:
         return refuses_tools
 
 
-def size_of(tool: ToolDefinition) -> int:
-    """About how many bytes a tool takes to describe."""
-    return len(f"{tool.name}{tool.description}{tool.parameters_json_schema}".encode())
+def size_of(tool: ToolDefinition, models: Sequence[Model] = ()) -> int:
+    """About how many bytes a tool takes to describe to one of the models."""
+    written_out = (sent_bytes(model, tool.parameters_json_schema) for model in models)
+    schema = max([len(str(tool.parameters_json_schema).encode()), *written_out])
+    return len(f"{tool.name}{tool.description}".encode()) + schema
 
 
 def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[str]) -> int:

@@ -3,6 +3,7 @@ walks over each message and schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from copy import deepcopy
@@ -35,6 +36,7 @@ from structlog.testing import capture_logs
 
 from agents.lighter_requests import MAX_SCHEMA_BYTES, adapt_once, send_as_is
 from agents.models import SETTINGS, build_model
+from agents.run import size_of
 
 MESSAGES: list[ModelMessage] = [
     ModelRequest(parts=[UserPromptPart(content="Grüße, \u2028 what is this? 🎈")]),
@@ -208,3 +210,16 @@ def test_a_tool_with_a_schema_that_cannot_be_sent_takes_any_arguments(schema: di
             assert once.sent(schema, None).parameters_json_schema == {"type": "object", "properties": {}}
     assert [entry["event"] for entry in logs] == ["tool_schema_refused"]
     assert once.walks <= 1
+
+
+def test_a_schema_whose_references_are_written_out_is_reserved_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "key")
+    text = {"type": "object", "properties": {f"field_{number}": {"type": "string"} for number in range(40)}}
+    parts = {f"part_{number}": {"$ref": "#/$defs/text"} for number in range(15)}
+    schema = {"type": "object", "$defs": {"text": text}, "properties": parts}
+    tool = ToolDefinition(name="write", parameters_json_schema=schema)
+    model = build_model("MODEL", "openrouter:google/gemini-2.5-pro")
+    kind: Any = model.profile.get("json_schema_transformer")
+    sent = kind(schema, strict=None).walk()
+    assert "$ref" not in str(sent)
+    assert size_of(tool, [model]) >= len(json.dumps(sent)) > 5 * size_of(tool)
