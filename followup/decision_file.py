@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from errno import EACCES, ENOTDIR
 from functools import partial
@@ -129,6 +129,12 @@ class DecisionFile:
         """Upgrades an existing file to this version, sealed by the first key. Raises OSError and sqlite3.Error."""
         if self.path.exists():
             self.write([])
+
+    def is_anothers(self) -> bool:
+        """Whether it is sealed by none of these keys. Changes nothing."""
+        with suppress(sqlite3.Error), closing(_connected(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            return _version(file) >= SEALED_SINCE and _mark(file) not in self._seal.marks
+        return False
 
     def read(self) -> list[Entry]:
         """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error.

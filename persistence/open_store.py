@@ -88,8 +88,8 @@ def open_stores(
             raise
         except StoreError as error:
             # If that works the keys fit: the bot also runs when the disk is full or read-only.
-            _known_without_made(store, seal)
-            seal.seals_with_made = True
+            known = _known_without_made(store, seal)
+            seal.seals_with = known["sealed_by"] if known else seal.made_mark
             log.warning(
                 "state_not_sealed",
                 error=str(error),
@@ -168,12 +168,17 @@ def _seal_all(
     is_shared: as for open_stores(). is_ours: this process sealed it before, so that the rows there now are of running
     processes.
     """
-    seal.seals_with_made = False
+    seal.seals_with = ""
     known = _known_without_made(store, seal)
     if is_ours and known is None:
         store.write({Key(CHECK, 0): orjson.dumps({"sealed_by": seal.marks[0], "whole": True})})
         seal.note_sealed(ROWS)
         return
+    if known is None and store.channels(CHECK) and decisions.is_anothers():
+        # That row is not damaged, but of a key that is not there: one of several changes that were interrupted.
+        raise WrongKeyError(
+            f"STATE_KEY is not the key that {decisions.path} was encrypted with: list all that it had, or delete it."
+        )
     if was_sealed := seal.has_sealed(ROWS):
         refuse_earlier(open_earlier, store)
     is_new = known is None and not store.is_sealed()
@@ -182,7 +187,7 @@ def _seal_all(
         check_earlier(open_earlier, seal)
     _check_key_before(known, seal)
     seal.fits = True
-    if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
+    if known == {"sealed_by": seal.marks[0], "whole": True}:
         seal.note_sealed(ROWS)
         return
     if is_shared or (not isinstance(store, SQLiteStore) and store.is_used()):
@@ -190,13 +195,17 @@ def _seal_all(
             "What is stored is encrypted with another key than the first of STATE_KEY, and running processes use that "
             "key: stop all of them, then start this one."
         )
-    # This row is sealed with the first key: with it the next start checks whether its key fits.
-    store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[-1], "whole": not is_new})})
+    # This row is sealed with the first key: with it the next start checks whether its key fits. If this one is killed,
+    # "also" tells all other keys that may have sealed any rows by then.
+    before = known or {"sealed_by": seal.marks[-1], "whole": not is_new, "also": seal.marks}
+    also = sorted({*before.get("also", ()), seal.marks[0]})
+    store.write({Key(CHECK, 0): orjson.dumps(before | {"also": also})})
     # Where nothing is stored yet, the log may be of a bot whose rows `bot.py move` is about to copy.
     is_logs_place = known or set(store.kinds()) - {CHECK, MOVING} or any(open_earlier(kind).is_left() for kind in KINDS)
     if is_taken := not seal.takes_plain or take_over(open_earlier, store, seal):
         _write_anew(store)
-    if is_logs_place:  # after the rows: what has none of them sealed with the new key, the old key opens as a whole
+    # After the rows: what has none of them sealed with the new key, the old key opens as a whole.
+    if is_logs_place and not decisions.is_anothers():
         _bring_up(decisions, seal)
     if not is_taken:
         return
@@ -210,7 +219,7 @@ def _seal_all(
 
 def _check_key_before(known: dict[str, Any] | None, seal: Seal) -> None:
     """Raises WrongKeyError if a key is gone before all that it sealed was sealed with the first one."""
-    if known and known["sealed_by"] not in seal.marks:
+    if known and not {known["sealed_by"], *known.get("also", ())} <= {*seal.marks}:
         raise WrongKeyError(
             "Not all that is stored is encrypted with the first key of STATE_KEY yet: list the key that it had before "
             "behind it, for one start."

@@ -65,8 +65,8 @@ class Seal:
     takes_plain: whether unsealed values are read, too, as before there was a key. Later either would let anybody who
     can write there, and so put a key there, add messages. fits: whether the keys are known to fit, so that what they do
     not open is damaged. has_opened_given: whether one of the owner's keys has opened anything. makes_key: False: there
-    must be a key already. seals_with_made: whether the key that the bot made seals as long as it opens anything: where
-    sealing anew failed, the next start would take what else is sealed with it for somebody else's.
+    must be a key already. seals_with: the mark of the key that seals in place of the first one, if it opens anything:
+    where sealing anew failed, nothing tells that the first one seals already.
     """
 
     def __init__(self, given: Sequence[str], place: KeyPlace | None = None) -> None:
@@ -74,7 +74,7 @@ class Seal:
         self._place = place
         self.takes_made = self.takes_plain = self.fits = self.has_opened_given = False
         self.makes_key = True
-        self.seals_with_made = False
+        self.seals_with = ""
         self._found: list[str] = []
         self._ciphers: list[AESGCM] = []
 
@@ -92,7 +92,8 @@ class Seal:
         """
         if not values:
             return []
-        cipher = self._keys(make=True)[-1 if self.seals_with_made and self.made_mark else 0]
+        marks, ciphers = self.marks, self._ciphers
+        cipher = ciphers[marks.index(self.seals_with) if self.seals_with in marks else 0]
         random = os.urandom(NONCE_BYTES * len(values))
         nonces = (random[start : start + NONCE_BYTES] for start in range(0, len(random), NONCE_BYTES))
         return [

@@ -25,7 +25,7 @@ from tests.support.redis_server import redis_url
 
 __all__ = ["redis_url"]
 
-OLD, NEW = (urlsafe_b64encode(letter * 32).decode() for letter in (b"a", b"b"))
+OLD, NEW, THIRD = (urlsafe_b64encode(letter * 32).decode() for letter in (b"a", b"b", b"c"))
 ROWS = {Key("a", channel, id_): b"%d %d" % (channel, id_) for channel in range(1, 4) for id_ in (0, 7)}
 LOGGED = [entry(1), entry(2)]
 
@@ -180,3 +180,65 @@ def test_where_rows_cannot_be_read_a_key_that_somebody_put_there_opens_nothing(f
         with closing(open_stores(folder, redis_url, OLD)()) as store:
             assert {Key("a", row.channel, row.id): row.value for row in store.read("a") if row.value} == ROWS
         client.flushdb()
+
+
+@pytest.mark.parametrize("later", [f"{OLD},{NEW}", f"{THIRD},{OLD},{NEW}"], ids=["the key before", "a third key"])
+def test_of_several_interrupted_changes_no_key_is_taken_for_the_only_one(tmp_path: Path, later: str) -> None:
+    at, is_killed, refused = 0, True, 0
+    while is_killed:
+        folder = tmp_path / f"killed at {at}"
+        fill(folder, OLD)
+        is_killed = killed(at, partial(check_stores, folder, None, f"{NEW},{OLD}"))
+        killed(3, partial(check_stores, folder, None, later))
+        try:
+            assert found(folder, later.removesuffix(f",{NEW}")) == ROWS
+        except WrongKeyError:
+            refused += 1
+        assert found(folder, later) == found(folder, later.partition(",")[0]) == ROWS
+        assert logged(folder, later.partition(",")[0]) == LOGGED
+        at += 1
+    assert at > 5
+    assert refused > 2
+
+
+def test_where_the_disk_was_full_when_another_key_was_given_one_may_go_back_to_the_key_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, OLD)
+
+    def full(*_: object) -> None:
+        raise StoreError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteStore, "write", full)
+        store = open_stores(folder, None, f"{NEW},{OLD}")()
+    with closing(store):
+        store.write({Key("a", 9): b"written once there is room"})
+    assert found(folder, OLD) == ROWS | {Key("a", 9): b"written once there is room"}
+
+
+def test_a_decision_log_that_is_behind_the_rows_after_two_interrupted_changes_is_not_set_aside(tmp_path: Path) -> None:
+    at, is_killed, refused = 0, True, 0
+    while is_killed:
+        folder = tmp_path / f"killed at {at}"
+        fill(folder, OLD)
+        is_killed = killed(at, partial(check_stores, folder, None, f"{NEW},{OLD}"))
+        killed(1, partial(check_stores, folder, None, f"{THIRD},{NEW},{OLD}"))
+        try:
+            assert found(folder, NEW) == ROWS
+            assert logged(folder, NEW) == LOGGED
+        except WrongKeyError:
+            refused += 1
+        assert found(folder, f"{NEW},{THIRD},{OLD}") == found(folder, NEW) == ROWS
+        assert logged(folder, NEW) == LOGGED
+        at += 1
+    assert at > 5
+    assert refused > 2
+
+
+def test_the_decision_log_of_a_place_that_is_about_to_be_moved_is_left_alone(folder: Path) -> None:
+    check_stores(folder, None, OLD)  # as an interrupted `bot.py move --back` leaves it: there are no rows yet
+    elsewhere = DecisionFile(folder / FILE_NAME, read_keys(THIRD))
+    elsewhere.write(LOGGED)
+    open_stores(folder, None, f"{NEW},{OLD}")().close()
+    assert elsewhere.read() == LOGGED
