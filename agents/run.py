@@ -38,7 +38,7 @@ from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
-from agents.turn_input import as_sent, flattened, has_images, is_picture, without_pictures
+from agents.turn_input import as_noted_now, as_sent, flattened, has_images, is_picture, without_pictures
 from llm_history import CHARACTERS_PER_TOKEN
 from state.message import MessageRecord, Source
 from state.spending import LONG_ANSWER, Lost, Spent
@@ -262,7 +262,7 @@ class Run:
             self.rules = self.kept_rules
         made = [without_results(message, request.gone) for message in self.made]
         told = {"told": [message.message_id for message in self.told]}
-        prompt = ModelRequest(parts=[UserPromptPart(content=[*self.content])], metadata=told)
+        prompt = ModelRequest(parts=[UserPromptPart(content=as_noted_now(self.content, request))], metadata=told)
         *before, now = request.current([*self.history, prompt])
         sent = [*as_sent(before), *([] if self.is_resumed else [flattened(now)])]
         if self.is_simple or not self.may_use_tools:

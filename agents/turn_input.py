@@ -68,7 +68,6 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
             new.insert(0, message)
     left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
-    notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
     if images := [image for message in new for image in message.images]:
         # For pictures in `attached` it was decided before whether they are shown.
         shown = [image for image in images if file_key(image) in request.attached]
@@ -82,9 +81,26 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *pieces,
-        *(TextContent(f"(Note: {indented(note)})\n", metadata=ONCE) for note in notes),
+        *_notes(request),
         *_whom(request),
     ]
+
+
+def _notes(request: AgentRequest) -> list[TextContent]:
+    notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
+    return [TextContent(f"(Note: {indented(note)})\n", metadata=ONCE) for note in notes]
+
+
+def as_noted_now(content: Sequence[UserContent], request: AgentRequest) -> list[UserContent]:
+    """The prompt without the notes that would not be told now; those left have no tags, as no message is told there."""
+    now, kept = _notes(request.noted_now(request)), list[UserContent]()
+    for item in content:
+        is_note = isinstance(item, TextContent) and item.metadata == ONCE
+        if not is_note:
+            kept.append(item)
+        elif item in now:
+            kept.append(replace(item, metadata=None))
+    return kept
 
 
 def _whom(request: AgentRequest) -> Iterator[TextContent]:

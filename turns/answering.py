@@ -223,26 +223,31 @@ class Answering:
             choice = await self._team.pick(question, conversation, newest.place, earlier)
             turn.agent = choice.agent
             self._records.picked(turn, choice)
-        notes: Sequence[str] = ()
+        in_full = InFull({}, ())
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:
             in_full = await self._preparing.in_full(turn, conversation)
             attached = await self._preparing.attached(turn, conversation)
-            notes = self._preparing.notes(turn, conversation, in_full)  # as of now: files may take long to read
         # A question that was trimmed meanwhile is still answered.
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        return await self._ask(turn, pending, conversation, notes, attached) if pending else Cancel.WITHDRAWN
+        return await self._ask(turn, pending, conversation, in_full, attached) if pending else Cancel.WITHDRAWN
 
     async def _ask(
         self,
         turn: Turn,
         pending: Sequence[Question],
         conversation: ChannelConversation,
-        notes: Sequence[str],
+        in_full: InFull,
         attached: Mapping[str, Reading],
     ) -> Outcome:
         questions, place = [question.current(conversation) for question in pending], self._records.titled(pending[-1])
         newcomers = turn.newcomers
+
+        def noted_now(request: AgentRequest) -> AgentRequest:
+            notes = () if turn.is_remote else self._preparing.notes(turn, conversation, in_full)
+            shared = {} if newcomers else self._team.shared(questions, conversation, place)
+            return replace(request, notes=notes, shared=shared)
+
         request = AgentRequest(
             history=(),
             transcript=(),
@@ -264,15 +269,16 @@ class Answering:
                 is_direct=place.kind is PlaceKind.DIRECT,
                 newcomers=frozenset(newcomers),
             ),
-            shared={} if newcomers else self._team.shared(questions, conversation, place),
             gone=conversation.taken_back.keys(),
+            noted_now=noted_now,
             may_decline=turn.may_decline,
             allowance=turn.allowance,
         )
+        request = noted_now(request)  # files, which were read before, may have taken long
         turn.request = (
             self._for_remote(request, turn, conversation)
             if turn.is_remote
-            else self._for_model(request, turn, pending[-1], conversation, notes, attached)
+            else self._for_model(request, turn, pending[-1], conversation, attached)
         )
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
@@ -296,7 +302,6 @@ class Answering:
         turn: Turn,
         newest: Question,
         conversation: ChannelConversation,
-        notes: Sequence[str],
         attached: Mapping[str, Reading],
     ) -> AgentRequest:
         """A model is told what was said since it was last told anything.
@@ -331,7 +336,6 @@ class Answering:
             request,
             history=conversation.llm_history,
             transcript=[*trimmed, *told],
-            notes=notes,
             attached=attached,
             reply=_reply(newest, conversation),
             tell_stage=turn.tell_stage,
