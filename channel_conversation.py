@@ -385,9 +385,11 @@ class ChannelConversation:
             told_off = {who for who in told_off if not left.engagement.standing(who).told_off}
         self.told_off = frozenset(told_off)
 
-    def current(self, llm_history: History) -> History:
-        """A running turn's history with the deletions and edits made since the turn began."""
-        return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), self.revisions), self.taken_back)
+    def current(self, llm_history: History, unkept: Sequence[MessageRecord] = ()) -> History:
+        """A running turn's history with the deletions and edits made since the turn began. unkept: messages as they are
+        now whose words are not recorded here."""
+        changes = self.revisions | {m.message_id: m for m in unkept if self.revisions.get(m.message_id)}
+        return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over a finished turn's history, with the deletions and edits made since the turn began."""

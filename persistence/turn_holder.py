@@ -24,6 +24,8 @@ class TurnHolder(Holder):
     def revised(self, edit: Edit) -> bool:
         if edit.is_reworded:
             self._turns.reworded(edit.channel_id, edit.message)
+        if edit.may_be_reworded:
+            self._turns.requoted(edit.channel_id, lambda m: m.reply_to_id == edit.message.message_id, edit.message)
         return edit.is_reworded
 
     def forget(self, what: Forget) -> None:
@@ -34,7 +36,7 @@ class TurnHolder(Holder):
             for message_id in what.message_ids or ():
                 self._turns.changed(channel_id, message_id)
             self._turns.withdraw(channel_id, what.covers)
-            self._pending.unquoted(channel_id, what.covers_quote)
+            self._turns.requoted(channel_id, what.covers_quote)
 
     def _may_quote(self, author_id: int, question: Question) -> bool:
         """Whether it answers something of ours that may have this person's words."""

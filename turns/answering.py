@@ -110,7 +110,7 @@ class Preparing:
         since = conversation.seen_since(turn.newcomers)
         said = [unquoting(m, since) for m in conversation.messages if m.message_id >= since]
         questions = list(turn.questions)
-        queries = await asyncio.gather(*(self._in_full(question, said, since) for question in questions))
+        queries = await asyncio.gather(*(self._in_full(q, conversation, said, since) for q in questions))
         asked = (question.message.message_id for question in questions)
         return InFull({one: query for one, query in zip(asked, queries, strict=True) if query}, said)
 
@@ -153,13 +153,16 @@ class Preparing:
         sight = self._models.named(turn.model).sight
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
-    async def _in_full(self, question: Question, said: Sequence[MessageRecord], since: int) -> str | None:
-        """An incomplete query completed from the messages before it; None where it is complete, or cannot be.
+    async def _in_full(
+        self, question: Question, conversation: ChannelConversation, said: Sequence[MessageRecord], since: int
+    ) -> str | None:
+        """An incomplete query completed from the messages before it; None where it is complete, or cannot be, or its
+        author has changed its words.
 
         said: the messages of the conversation from `since` on, which all who ask may read.
         """
-        message, meaning = unquoting(question.message, since), question.meaning
-        if not meaning.incomplete:
+        message, meaning = unquoting(question.current(conversation), since), question.meaning
+        if not (meaning.incomplete and question.is_as_read(conversation)):
             return None
         query = enrich(meaning.query, said_before(message, said)).query
         if query != meaning.query:
@@ -326,7 +329,7 @@ class Answering:
         since = conversation.seen_since(request.asked.newcomers)
 
         def current(history: ModelHistory) -> ModelHistory:
-            now = conversation.current(history)
+            now = conversation.current(history, [q.message for q in turn.questions if q.is_private])
             said = {m.message_id: unquoting(m, since) for m in conversation.messages if m.message_id >= since}
             return seen_since(now, since, said) if since else now
 

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from conversation import MessageRecord
 from llm_history import History, readable
-from state.message import requoted
 from turns.turn import Question, Ready
 
 
@@ -156,11 +155,13 @@ class PendingTurns:
         if not self.of(channel_id).begun:
             self.done(channel_id)
 
-    def unquoted(self, channel_id: int, quotes: Callable[[MessageRecord], bool]) -> None:
-        """Drops quotes of deleted messages from questions. quotes: (question's message) -> whether it quotes one."""
+    def requoted(
+        self, channel_id: int, quotes: Callable[[MessageRecord], bool], edited: MessageRecord | None = None
+    ) -> None:
+        """Drops quotes of deleted messages from questions, or updates them. As TurnQueue.requoted()."""
         for question in self.of(channel_id).questions:
-            if question.message.reply_to_text and quotes(question.message):
-                self.revised(replace(question, message=requoted(question.message, None)))
+            if (anew := question.requoted(edited)) is not question and quotes(question.message):
+                self.revised(anew)
 
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
         """Drops the meaning of these questions, as it has deleted words in it; the next process reads them anew."""

@@ -21,6 +21,7 @@ from place import Place
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Allowance
+from state.message import requoted
 from state.optout import redacted
 from state.spending import Payer
 from understanding.stopping import Stop
@@ -130,8 +131,18 @@ class Question:
 
     def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
         """The question after an edit. Only a private one holds its words itself; others' are in the conversation."""
-        message = self.in_words_of(message) if self.is_private else self.message
-        return replace(self, message=message, decision=EXPLICIT if is_called else self.decision)
+        question = replace(self, decision=EXPLICIT if is_called else self.decision)
+        if not self.is_private:
+            return question
+        question = replace(question, message=self.in_words_of(message))
+        # What was read in its old words; one that stands alone is read again when its turn comes.
+        return question if self.stands_alone or message.content == self.message.content else question.to_read_anew
+
+    def requoted(self, edited: MessageRecord | None) -> Question:
+        """The question with its quote, if it has one, after the quoted message was edited or (None) deleted."""
+        message = self.message
+        has_quote = message.reply_to_text or message.reply_files
+        return replace(self, message=requoted(message, edited)) if has_quote else self
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message as last edited, also if it was trimmed from the conversation."""

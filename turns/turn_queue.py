@@ -222,6 +222,16 @@ class TurnQueue:
                 bursts = {q.burst for q in questions if q.message.message_id == message_id} - {None}
                 questions[:] = [q.to_read_anew if q.burst in bursts and not q.stands_alone else q for q in questions]
 
+    def requoted(
+        self, channel_id: int, quotes: Callable[[MessageRecord], bool], edited: MessageRecord | None = None
+    ) -> None:
+        """Drops what questions quote of a deleted message, or updates it to an edited one. A private one is told as it
+        is held here. quotes: (question's message) -> whether it quotes it."""
+        self.pending.requoted(channel_id, quotes, edited)
+        if queue := self._queues.get(channel_id):
+            for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
+                questions[:] = [q.requoted(edited) if quotes(q.message) else q for q in questions]
+
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
         """Drops the meaning of these questions, as it has deleted words in it, but not of those for a mini-app."""
         self.pending.unread(channel_id, is_gone)

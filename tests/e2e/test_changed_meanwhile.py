@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 
-from tests.support.scene import Scene
-from tests.support.stub_model import Call, Reply
+from playground.model import Message
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Call, Reply, StubModel
 
+SECRET = "Bluebell"
 CLOCK = (Call("current_time", "{}", "call-clock"),)
+
+
+async def change(scene: Scene, said: Message, how: str) -> None:
+    match how:
+        case "edit":
+            await scene.edit(said, "never mind")
+        case "delete":
+            await scene.delete(said)
+        case command:
+            await scene.use("Chloe", command)
 
 
 @pytest.mark.parametrize("whose", ["Ada", "Chloe"])
@@ -28,3 +42,85 @@ async def test_an_answer_with_a_note_goes_on_whatever_is_edited_while_tools_run(
     gate.set()
     assert (await scene.answer_to(followed)).content == "Let me see.\n\nI see."
     assert ("weather in Osaka on Tuesday" in scene.told()) == (whose == "Ada")
+
+
+@pytest.mark.parametrize("what", ["its words", "what it quotes"])
+async def test_a_question_that_waits_is_completed_only_from_words_that_stand(stub: StubModel, what: str) -> None:
+    completed, gate = list[str](), asyncio.Event()
+
+    def complete(body: Any) -> Reply:
+        completed.append(json.dumps(body))
+        return Reply("and tomorrow?")
+
+    stub.default, stub.rewriter_says = lambda _: Reply("I see."), complete
+    async with open_scene(stub, rewrite_model="openai-chat:stub") as scene:
+        told = scene.mention("Chloe", f"is {SECRET} fine?")
+        await scene.answer_to(told)
+        stub.replies.append(Reply("Here you are.", before=gate))
+        scene.mention("Ada", "what is the time?")
+        await scene.until(lambda: len(stub.requests) == 2)
+        if what == "its words":
+            asked = scene.mention("Ben", f"and tomorrow in {SECRET}?")
+        else:
+            asked = scene.mention("Ben", "and tomorrow?", reply_to=told.id)
+        await scene.decision(asked)
+        completed.clear()
+        await scene.edit(told, "never mind")
+        if what == "its words":
+            await scene.edit(asked, f"<@{scene.pg.bot_id}> and on Sunday?")
+        gate.set()
+        await scene.answer_to(asked)
+        assert SECRET not in "".join(completed)
+
+
+# Of somebody who opted out, whose question is told from where it waits
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "forget", "optout"])
+async def test_what_a_private_question_quotes_goes_while_it_waits(scene: Scene, how: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.use("Ben", "optout")
+    told = scene.mention("Chloe", f"is the weather fine in {SECRET}?")
+    await scene.answer_to(told)
+    gate = scene.held("Here you are.")
+    scene.mention("Ada", "what is the time?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    asked = scene.mention("Ben", "and tomorrow?", reply_to=told.id)
+    await scene.decision(asked)
+    await change(scene, told, how)
+    gate.set()
+    await scene.answer_to(asked)
+    assert "and tomorrow?" in scene.told()
+    assert SECRET not in scene.told()
+
+
+async def test_a_private_question_that_is_edited_while_it_waits_is_not_told_in_its_old_words(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.use("Ben", "optout")
+    await scene.ask("Chloe", "what is the weather in Osaka?")
+    gate = scene.held("Here you are.")
+    scene.mention("Ada", "what is the time?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    asked = scene.mention("Ben", f"and in {SECRET}?")
+    await scene.decision(asked)
+    await scene.edit(asked, f"<@{scene.pg.bot_id}> and on Sunday?")
+    gate.set()
+    await scene.answer_to(asked)
+    assert "and on Sunday?" in scene.told()
+    assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "forget"])
+async def test_a_private_question_stays_while_tools_run_though_what_it_quotes_goes(scene: Scene, how: str) -> None:
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    await scene.use("Ben", "optout")
+    told = scene.mention("Chloe", f"is the weather fine in {SECRET}?")
+    await scene.answer_to(told)
+    scene.stub.replies.append(Reply("Let me see.", before=gate, calls=CLOCK))
+    asked = scene.mention("Ben", "and on Tuesday?", reply_to=told.id)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await change(scene, told, how)
+    gate.set()
+    assert (await scene.answer_to(asked)).content == "Let me see.\n\nI see."
+    assert "and on Tuesday?" in scene.told()
+    assert SECRET not in scene.told()

@@ -449,7 +449,7 @@ async def test_what_a_question_quotes_is_not_told_where_it_goes_while_the_questi
     quoting = replace(stage.backlog.record(message), reply_to_id=7, reply_to_author_id=BEN, reply_to_text="a secret")
 
     async def read(_message: Message) -> MessageRecord:
-        stage.bench.pending.unquoted(CHANNEL, lambda _: is_gone)
+        stage.bench.pending.requoted(CHANNEL, lambda _: is_gone)
         return quoting
 
     stage.backlog.to_record = read  # type: ignore
