@@ -64,7 +64,7 @@ from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.privacy import Privacy
 from persistence.spending import register_spending
-from persistence.turn_holder import TurnHolder
+from persistence.turn_holder import PrivateHolder, TurnHolder
 from persistence.unfinished_questions import UnfinishedQuestions
 from persistence.watch import Watch
 from shards import Shards
@@ -324,6 +324,7 @@ class Parts(StateParts):
         holders.register(MessageHolder(self.inbox))
         holders.register(self.catch_up, of_shards=ALIVE)
         holders.register(TurnHolder(self.turns, self.pending, self.conversations), of_channels=UNFINISHED)
+        holders.register(PrivateHolder(self.private_answers))
         holders.register(PromptHolder(self.prompts, self.states, self.conversations), of_channels=PROMPTS)
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
         offers = OfferHolder(self.proactive_offers, self.offer_channels, snapshots, self.guild_settings)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from conversation import ConversationManager
+from conversation import ConversationManager, MessageRecord
 from persistence.holders import Edit, Forget, Holder
 from persistence.stored_state import Encode
+from state.message import requoted
 from turns.pending_turns import NOTHING, PendingTurns, read_unfinished
+from turns.private_answers import PrivateAnswers
 from turns.turn import Question
 from turns.turn_queue import TurnQueue
 
@@ -53,3 +55,29 @@ class TurnHolder(Holder):
 
     def leave(self, channel_id: int) -> None:
         self._pending.adopt(channel_id, NOTHING)
+
+
+class PrivateHolder(Holder):
+    """What private answers, which are kept nowhere, are about while they are made."""
+
+    def __init__(self, answers: PrivateAnswers) -> None:
+        self._answers = answers
+
+    def revised(self, edit: Edit) -> bool:
+        def change(message: MessageRecord) -> MessageRecord:
+            if message.message_id == edit.message.message_id:
+                return edit.message
+            return requoted(message, edit.message) if message.reply_to_id == edit.message.message_id else message
+
+        if edit.may_be_reworded:
+            self._answers.changed(edit.channel_id.__eq__, change)
+        return False
+
+    def forget(self, what: Forget) -> None:
+        def change(message: MessageRecord) -> MessageRecord | None:
+            if what.covers(message):
+                return None
+            return requoted(message, None) if message.reply_to_id and what.covers_quote(message) else message
+
+        # A person is forgotten wherever they spoke, also where nothing is kept.
+        self._answers.changed(lambda here: what.author_id is not None or here in what.channel_ids, change)

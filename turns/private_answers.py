@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -12,7 +13,9 @@ from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
 from agents.models import Models
 from agents.tracing import span
 from conversation import MessageRecord
+from llm_history import Changes, History, reworded
 from state.budget import Budget
+from state.message import Source
 from turns.admission import Admission
 from turns.endings import agent_fault, final_text, report_of
 from turns.turn import Cancel, Question, Turn
@@ -22,6 +25,19 @@ log = structlog.get_logger()
 
 TOTAL_SECONDS = 840.0  # Discord takes no answer to an interaction after 15 minutes
 FAREWELL_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _About:
+    """What a running answer is about. changes, gone: what was edited, deleted or forgotten of it since."""
+
+    channel_id: int
+    messages: list[MessageRecord]
+    changes: Changes = field(default_factory=dict)
+    gone: dict[Source, None] = field(default_factory=dict)
+
+    def current(self, history: History) -> History:
+        return reworded(history, self.changes)
 
 
 class PrivateAnswers:
@@ -48,6 +64,7 @@ class PrivateAnswers:
         self._activity = activity
         self._asking: set[asyncio.Task[object]] = set()
         self._work: set[asyncio.Task[str]] = set()
+        self._told: set[_About] = set()
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
         """The answer to a question, or why there is none. about: the messages that it is about, oldest first."""
@@ -58,7 +75,9 @@ class PrivateAnswers:
             asking.add_done_callback(self._asking.discard)
         turn = Turn([question])
         turn.allowance = self._budget.allowance(turn.payer)
-        work = asyncio.create_task(self._answer(turn, about))
+        told = _About(question.channel_id, [*about])
+        self._told.add(told)
+        work = asyncio.create_task(self._answer(turn, told))
         self._work.add(work)
         try:
             return await work
@@ -68,15 +87,29 @@ class PrivateAnswers:
             return final_text(turn, Cancel.SHUTDOWN)
         finally:
             self._work.discard(work)
+            self._told.discard(told)
 
-    async def _answer(self, turn: Turn, about: Sequence[MessageRecord]) -> str:
+    def changed(self, is_there: Callable[[int], bool], change: Callable[[MessageRecord], MessageRecord | None]) -> None:
+        """Applies an edit or a deletion to what running answers are about. is_there: (channel id) -> whether it may be
+        there. change: (message) -> the message now, None: deleted."""
+        for told in self._told:
+            if is_there(told.channel_id):
+                now = [(message, change(message)) for message in told.messages]
+                changes = {before.message_id: after for before, after in now if after is not before}
+                told.messages = [after for _, after in now if after]
+                told.changes |= changes
+                told.gone |= {("message", message_id): None for message_id in changes}
+
+    async def _answer(self, turn: Turn, about: _About) -> str:
         question, started, tokens = turn.newest, asyncio.get_running_loop().time(), 0
         request = AgentRequest(
             history=(),
-            transcript=[*about, question.message],
+            transcript=[*about.messages, question.message],
             questions=[question.message],
             place=question.place,
             now=self._activity.now(),
+            gone=about.gone.keys(),
+            current=about.current,
             is_private=True,
             allowance=turn.allowance,
             model=self._models.named(question.place.held.model).name,

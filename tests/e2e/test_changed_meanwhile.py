@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from playground.model import Message
-from tests.support.scene import Scene, open_scene
+from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
 SECRET = "Bluebell"
@@ -124,3 +124,25 @@ async def test_a_private_question_stays_while_tools_run_though_what_it_quotes_go
     assert (await scene.answer_to(asked)).content == "Let me see.\n\nI see."
     assert "and on Tuesday?" in scene.told()
     assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "forget", "optout"])
+@pytest.mark.parametrize("where", ["general", "help"])
+async def test_what_a_private_answer_is_about_goes_while_it_waits(stub: StubModel, where: str, how: str) -> None:
+    """In a channel of which the bot knows nothing, too."""
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub, turns_at_once=1) as scene:
+        scene.pg.add_channel("help")
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "what is the time?")
+        await scene.until(lambda: stub.requests)
+        said = scene.say("Chloe", f"it is fine in {SECRET}", channel=where)
+        made = scene.pg.command(said.channel_id, scene.pg.person("Ben"), "Answer this", {}, said.id)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not len(scene.bot.parts.slots):  # noqa: ASYNC110 - which nothing tells of
+                await asyncio.sleep(0)
+        await change(scene, said, how)
+        gate.set()
+        assert (await scene.pg.reply_to(made)).content == "I see."
+        assert "Please answer the message above" in scene.told()
+        assert SECRET not in scene.told()
