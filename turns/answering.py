@@ -131,7 +131,7 @@ class Preparing:
                     f"right behind its last words, in the middle of a word if need be, and repeat nothing: {ends_with}"
                 )
             if question.was_offered:  # the question may be far back, and was not put to the bot
-                asked = _quoted(question.message.text)
+                asked = _quoted(question.current(conversation).text)
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
                 )

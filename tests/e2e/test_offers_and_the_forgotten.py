@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from playground.model import Message
-from tests.e2e.test_offers import TIMEOUT, gone, hear, offers, wait
+from tests.e2e.test_offers import TIMEOUT, gone, hear, offered, offers, wait
 from tests.e2e.test_quoting_the_forgotten import SECRET, forgotten
 from tests.e2e.test_threads import open_thread
 from tests.support.clock import FakeClock
 from tests.support.lives import life, on_disk, open_stage
 from tests.support.scene import Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
 
 @pytest.fixture
@@ -79,3 +80,25 @@ async def test_an_offer_that_was_taken_up_goes_with_the_words_that_it_has(offeri
     await forgotten(offering)
     await offering.ask("Ben", "and now?")
     assert SECRET not in offering.told()
+
+
+@pytest.mark.parametrize("while_it", ["waits", "is answered"])
+async def test_a_question_that_was_offered_an_answer_is_told_as_it_stands(offering: Scene, while_it: str) -> None:
+    asked, card = await offered(offering)
+    gate = asyncio.Event()
+    if while_it == "waits":
+        offering.stub.replies.append(Reply("Here you are.", before=gate))
+        offering.mention("Ada", "what is the time?")
+        await offering.until(lambda: offering.stub.requests)
+        offering.press("Ben", card, "Yes, please")
+        await offering.until(lambda: offering.bot.turns.pending.waiting)
+    else:
+        offering.stub.replies.append(Reply("Let me see.", before=gate, calls=(Call("current_time", "{}", "call-1"),)))
+        offering.press("Ben", card, "Yes, please")
+        await offering.until(lambda: offering.stub.requests)
+        assert "certificate" in offering.told()
+    await offering.edit(asked, "does anybody know how to renew a passport?")
+    gate.set()
+    assert "I see." in (await offering.answer_to(asked)).content
+    assert "renew a passport" in offering.told()
+    assert "certificate" not in offering.told()
