@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -108,10 +108,15 @@ class FileReader:
         self._free = {Kind.PDF: worker, Kind.PICTURE: worker, Kind.AUDIO: ears, Kind.TEXT: texts}
 
     async def read(
-        self, messages: Sequence[MessageRecord], asked: Collection[int], sight: Sight
+        self,
+        messages: Sequence[MessageRecord],
+        asked: Collection[int],
+        sight: Sight,
+        stands: Callable[[str], bool] = lambda _key: True,
     ) -> Mapping[str, Reading]:
         """Reads the files of these messages, and returns the results by their keys. messages: oldest first. asked: the
-        ids of the questions. sight: how the model is shown pictures.
+        ids of the questions. sight: how the model is shown pictures. stands: (key of a file) -> whether it is still to
+        be read, as it may be deleted while others are.
 
         The questions' own files come first, then those of messages that they reply to, then what their authors have
         just posted, and last the pictures of other messages.
@@ -127,7 +132,7 @@ class FileReader:
                 continue
             try:
                 async with asyncio.timeout_at(deadline):
-                    got = await self._read(file, room, sight)
+                    got = await self._read(file, room, sight, stands)
             except TimeoutError:
                 got = sentence(file, "late")
             except FileProblem as problem:
@@ -137,7 +142,7 @@ class FileReader:
             room -= len(got) if isinstance(got, str) else 0
         return read
 
-    async def _read(self, file: AttachedFile, room: int, sight: Sight) -> Reading:
+    async def _read(self, file: AttachedFile, room: int, sight: Sight, stands: Callable[[str], bool]) -> Reading:
         is_picture, is_public = file.kind in PICTURES, file.url.startswith(PUBLIC)
         if is_picture and sight is Sight.NONE:
             raise FileProblem("blind")
@@ -153,6 +158,8 @@ class FileReader:
                 raise FileProblem("archive")
             whole = _after(head, chunks)
             async with self._free[kind]:
+                if not stands(file.key):
+                    return ""
                 match kind:
                     case Kind.PDF:
                         return await self._pdf(file, whole, room)

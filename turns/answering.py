@@ -151,7 +151,12 @@ class Preparing:
         if not any(m.images or m.files or m.reply_files for m in told.values()):
             return {}
         sight = self._models.named(turn.model).sight
-        return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
+
+        def stands(key: str) -> bool:
+            now = (*conversation.messages, *(question.current(conversation) for question in turn.questions))
+            return any(key in m.attached or any(key == file.key for file in m.reply_files) for m in now)
+
+        return await self._files.read([message for _, message in sorted(told.items())], asked, sight, stands)
 
     async def _in_full(
         self, question: Question, conversation: ChannelConversation, said: Sequence[MessageRecord], since: int

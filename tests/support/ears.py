@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,11 +12,12 @@ from aiohttp import web
 
 class Ears:
     """usage: what it says that it took. status: an error instead of an answer. says: a body instead of it. hangs_up: it
-    has heard it, and breaks off."""
+    has heard it, and breaks off. gate: it answers once this is set."""
 
     def __init__(self) -> None:
         self.status = 200
         self.hangs_up = False
+        self.gate: asyncio.Event | None = None
         self.says: str | None = None
         self.usage: dict[str, Any] | None = {"type": "tokens", "total_tokens": 77}
         self.heard: list[dict[str, Any]] = []
@@ -26,6 +28,8 @@ class Ears:
         file = form["file"]
         assert isinstance(file, web.FileField)
         self.heard.append({"name": file.filename, "data": file.file.read(), "model": form["model"]})
+        if self.gate:
+            await self.gate.wait()
         if self.hangs_up and request.transport:
             request.transport.abort()
         if self.says is not None:
