@@ -214,7 +214,7 @@ class Turn:
     newest: the newest question at its start; questions may be deleted later. allowance: the budget of its model
     calls. is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once
     picked. text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was
-    restarted because a question was edited, or words were taken back as it waited; is_reworded: a restart is due.
+    restarted because a question was edited; is_reworded: a restart is due.
     has_acted: a tool was used, so it must not be restarted. asked_at: by the loop's clock, when its first question
     was queued; None: by an earlier process. number: its place in the queue for a slot, 0: none yet. instructions:
     the model's. mark: of Records, when it was asked. model: name of the general agent's model, fixed once begun.
@@ -351,15 +351,6 @@ class Turn:
             return
         if self.post.take_back(is_finished=self.work.done()):
             self.is_reworded, self.text = True, ""
-            self.times_reworded += 1
-            self.work.cancel()
-
-    def waited(self) -> None:
-        """Restarts the turn if something was deleted or forgotten while it waited for its budget, and nothing of an
-        answer is begun: the notes that its agent would be told may have its words."""
-        is_begun = self.text.strip() or self.has_acted or self.times_reworded == MAX_REWORDED
-        if self.work and self.request and self.request.gone and not is_begun:
-            self.is_reworded = True
             self.times_reworded += 1
             self.work.cancel()
 

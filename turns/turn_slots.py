@@ -163,12 +163,8 @@ class _Slot:
         """Takes it, unless it is held."""
         if not self._is_held:
             self._end_telling()
-            has_waited = self._is_begun
-            await self._slots.take(self._guild_id, self._turn, is_begun=has_waited)
+            await self._slots.take(self._guild_id, self._turn, is_begun=self._is_begun)
             self._is_begun = self._is_held = True
-            if has_waited:
-                self._turn.waited()
-                await asyncio.sleep(0)  # where it begins anew, it ends here
 
     def leave(self) -> None:
         """Gives it back, if it is held, until take(): the turn waits for its budget."""

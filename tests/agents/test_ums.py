@@ -152,6 +152,17 @@ async def test_what_agents_are_told_in_common_stands_in_a_line_before_the_words(
     assert rest == words
 
 
+async def test_what_was_taken_back_while_an_agent_waited_for_its_budget_is_not_told_it(
+    remote: RemoteAgent, agent: UMSAgent
+) -> None:
+    asked = request("where is he?", shared={"last_mentioned_user": "John", "last_mentioned_place": "Osaka"})
+    left = {"last_mentioned_place": "Osaka", "last_mentioned_url": "https://since.example"}
+    await answer(agent, replace(asked, noted_now=lambda now: replace(now, shared=left)))
+    assert "Osaka" in remote.contents[0]
+    assert "John" not in remote.contents[0]
+    assert "since.example" not in remote.contents[0]  # what an agent was told is known from the beginning
+
+
 async def test_two_channels_at_once_have_a_conversation_each(remote: RemoteAgent, agent: UMSAgent) -> None:
     gate = asyncio.Event()
     remote.default = lambda content: streamed(content, "!", gate=gate)
