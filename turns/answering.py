@@ -334,8 +334,9 @@ class Answering:
         since = conversation.seen_since(request.asked.newcomers)
 
         def current(history: ModelHistory) -> ModelHistory:
-            now = conversation.current(history, [q.message for q in turn.questions if q.is_private])
-            said = {m.message_id: unquoting(m, since) for m in conversation.messages if m.message_id >= since}
+            unkept = [q.message for q in turn.questions if q.is_private]
+            now, messages = conversation.current(history, unkept), (*conversation.messages, *unkept)
+            said = {m.message_id: unquoting(m, since) for m in messages if m.message_id >= since}
             return seen_since(now, since, said) if since else now
 
         trimmed = [q for q in request.questions if conversation.find(q.message_id) is None]

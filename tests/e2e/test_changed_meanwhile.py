@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from playground.model import Message
+from tests.e2e.test_who_may_read import newcomer
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -124,6 +125,22 @@ async def test_a_private_question_stays_while_tools_run_though_what_it_quotes_go
     assert (await scene.answer_to(asked)).content == "Let me see.\n\nI see."
     assert "and on Tuesday?" in scene.told()
     assert SECRET not in scene.told()
+
+
+async def test_a_private_question_of_a_newcomer_stays_while_tools_run(scene: Scene) -> None:
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    newcomer(scene)
+    await scene.use("Ben", "optout")
+    told = scene.mention("Chloe", f"is the weather fine in {SECRET}?")
+    await scene.answer_to(told)
+    scene.stub.replies.append(Reply("Let me see.", before=gate, calls=CLOCK))
+    asked = scene.mention("Ben", "what about Tuesday, I wonder?", reply_to=told.id)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.edit(told, "never mind")
+    gate.set()
+    assert (await scene.answer_to(asked)).content == "Let me see.\n\nI see."
+    assert "what about Tuesday, I wonder?" in scene.told()
+    assert "never mind" not in scene.told()
 
 
 @pytest.mark.parametrize("how", ["edit", "delete", "forget", "optout"])
