@@ -78,6 +78,8 @@ async def kill(scene: Scene) -> None:
     scene.folder = left
     scene.bot.http.request = _dead  # type: ignore[method-assign]
     for queue in scene.bot.turns._queues.values():
+        if queue.turn:
+            queue.turn.leave()
         if queue.task:
             queue.task.cancel()  # which would try to reach Discord for as long as a farewell may take
     await scene.bot.close()
