@@ -20,7 +20,7 @@ from llm_history import REPLY_EXCERPT
 from persistence.writer import Writer
 from shards import Shards
 from state import Message, MessageCategory
-from state.message import Appended
+from state.message import Appended, file_key
 from state.session_form import encode_message
 from storage.store import ANY, Key, Row, unquoted
 
@@ -262,7 +262,7 @@ class Transcript:
             if message.metadata.get("message_id") == record.message_id:
                 return to_message(record)
             is_reply = message.metadata.get("reply_to_id") == record.message_id
-            return _quoting(message, record.text) if is_reply else message
+            return _quoting(message, record.text, record.attached) if is_reply else message
 
         self._change_naming(record.message_id, channel_id, change)
 
@@ -440,9 +440,10 @@ def _refused(row: Row, error: Exception) -> None:
     log.warning("message_refused", channel=row.channel, message=row.id, detail=unquoted(error))
 
 
-def _quoting(message: Message, text: str) -> Message:
-    """A reply with another quote of the message that it replies to; an empty one drops its attachments, too."""
-    files = message.metadata.get("reply_files", []) if text else []
+def _quoting(message: Message, text: str, attached: Collection[str] = ()) -> Message:
+    """A reply with another quote of the message that it replies to. attached: the keys of that one's files; of the
+    quote's own, the others are dropped."""
+    files = [file for file in message.metadata.get("reply_files", []) if file_key(file["url"]) in attached]
     quoted = {"reply_to_text": text[:REPLY_EXCERPT]} | ({"reply_files": files} if files else {})
     rest = {name: value for name, value in message.metadata.items() if name != "reply_files"}
     return replace(message, metadata=rest | quoted)

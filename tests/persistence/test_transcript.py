@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,18 @@ def test_replies_quote_what_counts_now(shelf: Shelf, how: str) -> None:
         shelf.change(forget_person(ANNA), naming=ANNA)
     assert "really?" in shelf.all()
     assert not on_disk(shelf.folder, "a secret")
+
+
+def test_replies_name_only_those_files_that_the_message_still_has(shelf: Shelf) -> None:
+    kept = replace(FILE, name="b.txt", url="https://cdn.example/b.txt?ex=1")
+    quoted = said(ANNA, "look", files=(FILE, kept))
+    shelf.add(
+        quoted, said(BEN, "really?", reply_to_id=quoted.message_id, reply_to_text="look", reply_files=quoted.files)
+    )
+    anew = replace(kept, url="https://cdn.example/b.txt?ex=2")
+    shelf.transcript.revise(CHANNEL, replace(quoted, files=(anew,)))
+    *_, reply = shelf.transcript.recent(CHANNEL, 0)
+    assert (reply.reply_to_text, reply.reply_files) == ("look", (kept,))
 
 
 def test_a_channel_goes_as_a_whole_and_can_begin_anew(shelf: Shelf) -> None:
