@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
     "followup_eagerness": "balanced",
     "turns_per_user_minute": 1_000,
     **dict.fromkeys(("turn_tokens", "person_tokens", "guild_tokens", "daily_tokens"), 0),
-    "session_tokens": 3_000,
+    "session_tokens": 2_000,
     "catch_up_seconds": 86_400.0,
     "offers_per_day": 100,
     "offer_timeout_seconds": 60,

@@ -26,6 +26,7 @@ from tests.support.stub_model import Body, Call, Reply, texts
 DOCS = "docs"
 WHOM = re.compile(r'(?:Now|Otherwise) answer ((?:"[^"]*"(?:, )?)+)\.$')
 NAME = re.compile(r'"([^"]*)"')
+TO_COMPLETE = "The newest message:\n"  # in the request that a question be completed
 MAX_CALLS = 3  # of tools in a turn
 
 
@@ -54,6 +55,7 @@ class Watch:
         self._known_to_docs = defaultdict[str, set[str]](set)
         docs.default = self._answer_as_docs
         stub = scene.stub
+        stub.answer_tokens = 1_500  # so that the beginning of a conversation is summed up after a few answers
         stub.default, stub.judge_says, stub.rewriter_says = self._answer, self._judge, self._sum_up
         stub.evidence = lambda body: " ".join(words_in([json.dumps(body)])[:5])
         stub.hears = lambda data: " ".join(words_in([data.decode(errors="replace")]))
@@ -129,12 +131,16 @@ class Watch:
         if asking:
             self.ask_in(self.here)
             self._together = frozenset(self._ids[name] for name in NAME.findall(asking[-1]))
-            forgotten = self._words.people_forgotten
-            self.asked = frozenset(
-                message_id
-                for message_id, (author, at) in self.in_flight.items()
-                if author in self._together and at >= forgotten.get(author, 0)
-            )
+            self.asked = self._asked_by(self._together)
+
+    def _asked_by(self, people: Iterable[int]) -> frozenset[int]:
+        """The messages of these people that may be waiting for an answer."""
+        forgotten = self._words.people_forgotten
+        return frozenset(
+            message_id
+            for message_id, (author, at) in self.in_flight.items()
+            if author in people and at >= forgotten.get(author, 0)
+        )
 
     def _asking(self, question: str, options: list[str]) -> Reply:
         """Asks people something by a tool."""
@@ -157,7 +163,14 @@ class Watch:
     def _sum_up(self, body: Body) -> Reply:
         """A summary, or a question in full."""
         words = words_in([json.dumps(body)])
-        self._check_for_all("told for a summary", words)
+        before = self.asked
+        if any(TO_COMPLETE in text for text in texts(body)):  # a question, also of somebody who has opted out
+            self.asked |= self._asked_by(self._ids.values())
+            self._check_for_all("told to complete a question", words)
+        else:  # the history, which has no words of theirs
+            self.asked = frozenset()
+            self._check_for_all("told for a summary", words)
+        self.asked = before
         return Reply(" ".join(words) or "nothing")
 
     def _judge(self, body: Body) -> bool:

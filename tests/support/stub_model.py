@@ -66,6 +66,7 @@ class StubModel:
         self.requests: list[Body] = []
         self.judged: list[Body] = []
         self.rewritten: list[Body] = []
+        self.answer_tokens = 5  # of a reply's, those of its text, as the conversation's size counts them
         self.arrived = asyncio.Event()
         self.on_request: Callable[[], None] = lambda: None
         self._runner: web.AppRunner | None = None
@@ -115,7 +116,7 @@ class StubModel:
         return {"reasoning_content": text}
 
     def used(self, tokens: int) -> Body:
-        return _usage(tokens)
+        return _usage(tokens, self.answer_tokens)
 
     async def _transcribe(self, request: web.Request) -> web.Response:
         file = (await request.post())["file"]
@@ -218,8 +219,9 @@ def _envelope(body: Body, choice: Body | None) -> Body:
     }  # fmt: skip
 
 
-def _usage(tokens: int) -> Body:
-    return {"prompt_tokens": tokens - 5, "completion_tokens": 5, "total_tokens": tokens}
+def _usage(tokens: int, of_answer: int = 5) -> Body:
+    total = max(tokens, of_answer)
+    return {"prompt_tokens": total - of_answer, "completion_tokens": of_answer, "total_tokens": total}
 
 
 def error_response(status: int, words: str = "provider-words", code: str = "") -> web.Response:
