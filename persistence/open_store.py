@@ -90,6 +90,7 @@ def open_stores(
             # If that works the keys fit: the bot also runs when the disk is full or read-only.
             known = _known_without_made(store, seal)
             seal.seals_with = known["sealed_by"] if known else seal.made_mark
+            store.owed = partial(_first_check, store, seal)
             log.warning(
                 "state_not_sealed",
                 error=str(error),
@@ -163,8 +164,8 @@ def _seal_all(
     """Migrates what an earlier version left, and seals all rows with the first key, unless that is done already.
 
     Unsealed rows are accepted until all were sealed once, which is noted beside the key: from then on they are not
-    ours, in this database or another. So is what the key seals that the bot made, once the owner gave another. The
-    decision log goes with the rows. Raises StoreError, and WrongKeyError where running processes use another key.
+    ours, in this database or another. So is what the key seals that the bot made, once the owner gave another. Raises
+    StoreError, and WrongKeyError where running processes use another key.
     is_shared: as for open_stores(). is_ours: this process sealed it before, so that the rows there now are of running
     processes.
     """
@@ -181,8 +182,8 @@ def _seal_all(
         )
     if was_sealed := seal.has_sealed(ROWS):
         refuse_earlier(open_earlier, store)
-    is_new = known is None and not store.is_sealed()
-    seal.takes_plain = not was_sealed and (is_new or (known is not None and not known.get("whole")))
+    is_whole = known.get("whole") if known else store.is_sealed()
+    seal.takes_plain = not (was_sealed or is_whole)
     if seal.takes_plain:
         check_earlier(open_earlier, seal)
     _check_key_before(known, seal)
@@ -195,9 +196,23 @@ def _seal_all(
             "What is stored is encrypted with another key than the first of STATE_KEY, and running processes use that "
             "key: stop all of them, then start this one."
         )
+    _seal_anew(open_earlier, store, seal, decisions, known)
+
+
+def _seal_anew(
+    open_earlier: OpenEarlier,
+    store: SQLiteStore | RedisStore,
+    seal: Seal,
+    decisions: DecisionFile,
+    known: dict[str, Any] | None,
+) -> None:
+    """Seals all rows and the decision log with the first key. Ended at any point, the next start goes on with it.
+
+    known: the CHECK row. Raises StoreError.
+    """
     # This row is sealed with the first key: with it the next start checks whether its key fits. If this one is killed,
     # "also" tells all other keys that may have sealed any rows by then.
-    before = known or {"sealed_by": seal.marks[-1], "whole": not is_new, "also": seal.marks}
+    before = known or _begun(store, seal)
     also = sorted({*before.get("also", ()), seal.marks[0]})
     store.write({Key(CHECK, 0): orjson.dumps(before | {"also": also})})
     # Where nothing is stored yet, the log may be of a bot whose rows `bot.py move` is about to copy.
@@ -215,6 +230,17 @@ def _seal_all(
     seal.note_sealed(ROWS)
     seal.takes_plain, seal.fits = False, True
     seal.drop_made()
+
+
+def _begun(store: Store, seal: Seal) -> dict[str, Any]:
+    """What the CHECK row is to say where it says nothing yet: any of the keys may have sealed rows."""
+    return {"sealed_by": seal.marks[-1], "whole": store.is_sealed(), "also": seal.marks}
+
+
+def _first_check(store: Store, seal: Seal) -> dict[Key, bytes]:
+    """The CHECK row, if there is none. Without it, another key would take what this one seals for damaged, and what an
+    earlier version left would be refused beside it."""
+    return {} if store.channels(CHECK) else {Key(CHECK, 0): orjson.dumps(_begun(store, seal))}
 
 
 def _check_key_before(known: dict[str, Any] | None, seal: Seal) -> None:

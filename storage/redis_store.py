@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from typing import Any
@@ -61,6 +61,8 @@ class RedisStore:
     leases: must all be held for anything to be written; None: only one process at a time writes rows of this prefix.
     """
 
+    owed: Callable[[], Mapping[Key, bytes]]
+
     def __init__(
         self, url: str, prefix: str = "parley:rows", *, seal: Seal | None = None, leases: Leases | None = None
     ) -> None:
@@ -75,6 +77,7 @@ class RedisStore:
         self._prefix = prefix
         self._seal = seal
         self.leases = leases
+        self.owed = dict
         self._expected: tuple[Key, bytes | None] | None = None
 
     def read(
@@ -126,7 +129,7 @@ class RedisStore:
         leases = self.leases.names if self.leases else {}
         if self.leases and not leases:
             raise StoreError("Nothing is stored without a shard, and this process has none.")
-        rows = [(*key, value or b"") for key, value in pack(changes, self._seal).items()]
+        rows = [(*key, value or b"") for key, value in pack({**self.owed(), **changes}, self._seal).items()]
         told: list[Any] = [len(leases), *chain.from_iterable(leases.items()), *chain.from_iterable(rows)]
         with _working("written"):
             lacking: Any = self._write([self._prefix], told)
@@ -140,6 +143,7 @@ class RedisStore:
                 )
             else:
                 raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
+        self.owed = dict
 
     def sync(self) -> None:
         """Checks that Redis has not lost its data; it has what was written already."""

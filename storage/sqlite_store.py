@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -49,7 +49,10 @@ DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: for a schema that is not 
 class SQLiteStore:
     """A `storage.store.Store`. Makes nothing before the first write; the file has mode 600, a new folder 700."""
 
+    owed: Callable[[], Mapping[Key, bytes]]
+
     def __init__(self, path: Path, *, seal: Seal | None = None) -> None:
+        self.owed = dict
         self._path = path
         self._seal = seal
         self._db: sqlite3.Connection | None = None
@@ -90,11 +93,12 @@ class SQLiteStore:
         return [channel for (channel,) in self._ask(sql, (kind,))]
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
-        packed = pack(changes, self._seal)
+        packed = pack({**self.owed(), **changes}, self._seal)
         with self._working("written") as db:
             db.execute("BEGIN")
             self._put(db, packed)
             db.execute("COMMIT")
+        self.owed = dict
 
     def sync(self) -> None:
         if self._db is None:
@@ -155,8 +159,7 @@ class SQLiteStore:
                 with closing(sqlite3.connect(uri, uri=True)) as db:
                     return db.execute(sql, arguments).fetchall()
             except sqlite3.Error:
-                log.error("database_unreadable", error=str(refused), meaning="the bot goes on without what is in it")
-                return []
+                raise refused from None
 
     @contextmanager
     def _working(self, done: str) -> Iterator[sqlite3.Connection]:

@@ -83,7 +83,12 @@ class Leases(Protocol):
 
 
 class Store(Protocol):
-    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError where something fails."""
+    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError where something fails.
+
+    owed: gives rows that are stored together with the next ones, as they could not be stored before.
+    """
+
+    owed: Callable[[], Mapping[Key, bytes]]
 
     def read(
         self,

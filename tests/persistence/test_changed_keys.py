@@ -14,11 +14,11 @@ import redis
 from structlog.testing import capture_logs
 
 from followup.decision_file import FILE_NAME, DecisionFile
-from persistence.open_store import CHECK, check_stores, find_seal, open_stores
+from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
 from storage.redis_store import STATE_KEY, RedisStore
 from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
-from storage.state_key import KEY_FILE
+from storage.state_key import KEY_FILE, KeyFile
 from storage.store import Key, StoreError, WrongKeyError
 from tests.followup.test_decision_log import entry
 from tests.support.redis_server import redis_url
@@ -128,15 +128,15 @@ def test_where_the_disk_was_full_when_a_key_was_given_nothing_is_lost(
     real = SQLiteStore.write
     left = writes
 
-    def full(store: SQLiteStore, changes: Mapping[Key, bytes | None]) -> None:
+    def write(store: SQLiteStore, changes: Mapping[Key, bytes | None]) -> None:
         nonlocal left
         if not left:
-            raise StoreError("no room")
+            full()
         left -= 1
         real(store, changes)
 
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr(SQLiteStore, "write", full)
+        patch.setattr(SQLiteStore, "write", write)
         check_stores(folder, None, NEW)
         left = writes
         store = open_stores(folder, None, NEW)()
@@ -146,6 +146,31 @@ def test_where_the_disk_was_full_when_a_key_was_given_nothing_is_lost(
     assert found(folder, NEW) == ROWS | {Key("a", 9): b"written once there is room"}
     assert logged(folder, NEW) == LOGGED
     assert not (folder / KEY_FILE).exists()
+
+
+@pytest.mark.parametrize("keys", [None, OLD], ids=["the made key", "a key of the owner's"])
+@pytest.mark.parametrize("earlier", [{}, {Key("a", 5): b"not sealed"}], ids=["nothing", "an earlier version's row"])
+def test_where_the_disk_was_full_at_the_first_start_nothing_is_lost_by_what_is_stored_once_there_is_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, earlier: dict[Key, bytes], keys: str | None
+) -> None:
+    with closing(SQLiteStore(folder / DATABASE)) as before:
+        if earlier:
+            before.write(earlier)
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyFile, "keep", full)
+        patch.setattr(SQLiteStore, "write", full)
+        store = open_stores(folder, None, keys)()
+    with closing(store):
+        store.write(ROWS)
+    if keys:
+        for others in (NEW, None):
+            with pytest.raises(WrongKeyError):
+                check_stores(folder, None, others)
+    assert found(folder, keys) == ROWS | earlier
+
+
+def full(*_: object) -> None:
+    raise StoreError("no room")
 
 
 def test_a_decision_log_that_cannot_be_sealed_anew_at_once_is_not_set_aside(folder: Path) -> None:
@@ -205,10 +230,6 @@ def test_where_the_disk_was_full_when_another_key_was_given_one_may_go_back_to_t
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(folder, OLD)
-
-    def full(*_: object) -> None:
-        raise StoreError("no room")
-
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteStore, "write", full)
         store = open_stores(folder, None, f"{NEW},{OLD}")()
