@@ -402,9 +402,13 @@ class ChannelConversation:
 
     def cut(self, max_tokens: int) -> Cut | None:
         """What to cut from the model's history so that it fits this many tokens; None where it fits."""
-        made = cut(self.llm_history, max_tokens, [m for m in self.messages if m.is_bot])
-        if made and made.start:  # any answer may have looked-up words in it
-            return replace(made, origin=replace(made.origin, people=made.origin.people | self.looked_up))
+        own = [m for m in self.messages if m.is_bot]
+        made = cut(self.llm_history, max_tokens, own)
+        if made and made.start:  # its answers may have words in them that were looked up, or that are deleted by now
+            left = {tag["message_id"] for tag in tags_in(self.llm_history[made.start :])}
+            drawn_on = (m.drew_on for m in own if m.reply_to_id not in left)
+            people = made.origin.people.union(self.looked_up, *drawn_on)
+            return replace(made, origin=replace(made.origin, people=people))
         return made
 
     def shorten(self, made: Cut, summary: str = "") -> str:

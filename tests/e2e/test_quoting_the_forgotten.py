@@ -134,6 +134,21 @@ async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: 
     assert not on_disk(stage.folder, SECRET)
 
 
+async def test_a_summary_of_an_answer_goes_whose_question_they_had_deleted(stage: Scene) -> None:
+    async with life(stage, session_tokens=2_000):
+        stage.stub.replies.append(Reply(QUOTING))
+        asked = stage.mention("Chloe", f"my code is {SECRET}")
+        await stage.answer_to(asked)
+        await stage.delete(asked)
+        stage.stub.rewriter_says = lambda _: Reply(QUOTING)
+        for number in range(6):
+            await stage.ask("Ben", f"{number} {'sheep ' * 300}")
+        assert len(stage.stub.rewritten) == 1
+        await forgotten(stage)
+        await is_not_told(stage)
+    assert not on_disk(stage.folder, SECRET)
+
+
 @pytest.mark.parametrize("tool", ["read_message", "search_history"])
 async def test_answers_that_quote_the_forgotten_are_not_looked_up(scene: Scene, tool: str) -> None:
     answer = await quoted(scene)
