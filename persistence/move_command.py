@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from followup.decision_file import FILE_NAME, DecisionFile
@@ -18,8 +18,8 @@ from storage.store import Key, Store
 
 
 def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
-    """Runs the command, and returns the exit code: 2 if there is no Redis, rows are damaged, or the target is not
-    empty.
+    """Runs the command, and returns the exit code: 2 if there is no Redis, rows are damaged, the target is not
+    empty, or the decision log cannot be written.
 
     Raises InUseError while a bot is running, and as the function from open_stores() does.
     """
@@ -60,9 +60,16 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
                     return 2
             seals = [find_seal(state_dir, url, keys) for url in (None, redis_url)]
             from_seal, to_seal = reversed(seals) if is_back else seals
-            with suppress(OSError, sqlite3.Error):  # if this fails, it fails again in use, and is logged then
-                # It stays in STATE_DIR, but is read with the key of the place where everything else is.
-                DecisionFile(state_dir / FILE_NAME, to_seal.opening(from_seal)).bring_up()
+            # It stays in STATE_DIR, but is read with the key of the place where everything else is.
+            decisions = DecisionFile(state_dir / FILE_NAME, to_seal.opening(from_seal))
+            try:
+                decisions.bring_up()
+            except (OSError, sqlite3.Error) as error:
+                sys.stderr.write(f"{decisions.path} could not be sealed with the key of {to_name}: {error}.\n")
+                sys.stderr.write(
+                    "Mend that and run it again, or delete the file. Until then no bot starts with the copy.\n"
+                )
+                return 2
             target.write({Key(MOVING, 0): None})
             target.sync()
     sys.stdout.write(f"Copied {count:,} rows from {from_name} to {to_name}; what is in {from_name} stays there.\n")

@@ -148,6 +148,26 @@ def test_the_decision_log_is_read_with_the_key_of_the_place_where_all_else_is(tm
     assert read(None) == kept
 
 
+def test_where_the_decision_log_cannot_be_brought_along_no_bot_starts_with_the_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("followup.decision_file.LOCK_SECONDS", 0.01)
+    with closing(open_stores(tmp_path, None, None)()) as store:
+        store.write(ROWS)
+    log = tmp_path / FILE_NAME
+    DecisionFile(log, find_seal(tmp_path, None, None)).write([entry(1)])
+    with redis_server() as url:
+        with closing(sqlite3.connect(log, isolation_level=None)) as reader:
+            reader.execute("BEGIN IMMEDIATE")
+            assert move_command([], tmp_path, url, None) == 2
+        assert "could not be sealed with the key of REDIS_URL: database is locked." in capsys.readouterr().err
+        with pytest.raises(ValueError, match="move"):
+            check_stores(tmp_path, url, None)
+        assert move_command([], tmp_path, url, None) == 0
+        check_stores(tmp_path, url, None)
+        assert DecisionFile(log, find_seal(tmp_path, url, None)).read() == [entry(1)]
+
+
 def test_what_a_version_before_had_sealed_is_copied_as_it_is_sealed_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
