@@ -134,6 +134,24 @@ async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: 
     assert not on_disk(stage.folder, SECRET)
 
 
+async def test_a_waiting_question_of_somebody_who_opted_out_no_longer_quotes_an_answer_to_the_forgotten(
+    scene: Scene,
+) -> None:
+    """It is not in the conversation, which knows whose words the answer has."""
+    await scene.use("Ben", "optout")
+    scene.stub.replies.append(Reply(QUOTING))
+    answer = await scene.ask("Chloe", f"my code is {SECRET}")
+    gate = scene.held("I see.")
+    scene.mention("Ada", "hello")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    asked = scene.mention("Ben", "what is it?", reply_to=answer.id)
+    await scene.use("Chloe", "forget")
+    gate.set()
+    await scene.answer_to(asked)
+    assert "what is it?" in scene.told()
+    assert SECRET not in scene.told()
+
+
 async def test_a_summary_of_an_answer_goes_whose_question_they_had_deleted(stage: Scene) -> None:
     async with life(stage, session_tokens=2_000):
         stage.stub.replies.append(Reply(QUOTING))
