@@ -90,7 +90,7 @@ def open_stores(
             # If that works the keys fit: the bot also runs when the disk is full or read-only.
             known = _known_without_made(store, seal)
             seal.seals_with = known["sealed_by"] if known else seal.made_mark
-            store.owed = partial(_first_check, store, seal)
+            store.owed = partial(_first_check, _earlier(state_dir, store), store, seal)
             log.warning(
                 "state_not_sealed",
                 error=str(error),
@@ -182,8 +182,7 @@ def _seal_all(
         )
     if was_sealed := seal.has_sealed(ROWS):
         refuse_earlier(open_earlier, store)
-    is_whole = known.get("whole") if known else store.is_sealed()
-    seal.takes_plain = not (was_sealed or is_whole)
+    seal.takes_plain = not (was_sealed or (known.get("whole") if known else _is_whole(open_earlier, store)))
     if seal.takes_plain:
         check_earlier(open_earlier, seal)
     _check_key_before(known, seal)
@@ -212,7 +211,7 @@ def _seal_anew(
     """
     # This row is sealed with the first key: with it the next start checks whether its key fits. If this one is killed,
     # "also" tells all other keys that may have sealed any rows by then.
-    before = known or _begun(store, seal)
+    before = known or _begun(open_earlier, store, seal)
     also = sorted({*before.get("also", ()), seal.marks[0]})
     store.write({Key(CHECK, 0): orjson.dumps(before | {"also": also})})
     # Where nothing is stored yet, the log may be of a bot whose rows `bot.py move` is about to copy.
@@ -232,15 +231,22 @@ def _seal_anew(
     seal.drop_made()
 
 
-def _begun(store: Store, seal: Seal) -> dict[str, Any]:
+def _begun(open_earlier: OpenEarlier, store: Store, seal: Seal) -> dict[str, Any]:
     """What the CHECK row is to say where it says nothing yet: any of the keys may have sealed rows."""
-    return {"sealed_by": seal.marks[-1], "whole": store.is_sealed(), "also": seal.marks}
+    return {"sealed_by": seal.marks[-1], "whole": _is_whole(open_earlier, store), "also": seal.marks}
 
 
-def _first_check(store: Store, seal: Seal) -> dict[Key, bytes]:
+def _is_whole(open_earlier: OpenEarlier, store: Store) -> bool:
+    """Whether nothing unsealed is to be taken over. So it is of an empty store, too: a copy of a CHECK row that says
+    otherwise, put back later, would let anybody's unsealed rows in.
+    """
+    return store.is_sealed() or not (store.kinds() or any(open_earlier(kind).is_left() for kind in KINDS))
+
+
+def _first_check(open_earlier: OpenEarlier, store: Store, seal: Seal) -> dict[Key, bytes]:
     """The CHECK row, if there is none. Without it, another key would take what this one seals for damaged, and what an
     earlier version left would be refused beside it."""
-    return {} if store.channels(CHECK) else {Key(CHECK, 0): orjson.dumps(_begun(store, seal))}
+    return {} if store.channels(CHECK) else {Key(CHECK, 0): orjson.dumps(_begun(open_earlier, store, seal))}
 
 
 def _check_key_before(known: dict[str, Any] | None, seal: Seal) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -15,7 +16,7 @@ from structlog.testing import capture_logs
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
-from storage.redis_store import STATE_KEY, RedisStore
+from storage.redis_store import MARKER, STATE_KEY, RedisStore
 from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE, KeyFile
@@ -205,6 +206,35 @@ def test_where_rows_cannot_be_read_a_key_that_somebody_put_there_opens_nothing(f
         with closing(open_stores(folder, redis_url, OLD)()) as store:
             assert {Key("a", row.channel, row.id): row.value for row in store.read("a") if row.value} == ROWS
         client.flushdb()
+
+
+def test_a_copy_of_what_the_first_start_wrote_lets_nothing_unsealed_in(
+    folder: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[Any] = []
+    real = RedisStore.write
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+
+        def write(store: RedisStore, changes: Mapping[Key, bytes | None]) -> None:
+            real(store, changes)
+            copies.append(client.hget(f"parley:rows:{CHECK}:0", "0"))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RedisStore, "write", write)
+            check_stores(folder, redis_url, OLD)
+        with closing(open_stores(folder, redis_url, OLD)()) as store:
+            store.write(ROWS)
+        for copy in filter(None, copies):
+            client.hset(f"parley:rows:{CHECK}:0", "0", copy)
+            client.delete(MARKER)
+            with closing(RedisStore(redis_url)) as forging:
+                forging.write({Key("a", 8): b"forged"})
+            check_stores(folder, redis_url, OLD)
+            with closing(open_stores(folder, redis_url, OLD)()) as store:
+                assert {Key("a", row.channel, row.id): row.value for row in store.read("a") if row.value} == ROWS
+        client.flushdb()
+    assert len(copies) > 1
 
 
 @pytest.mark.parametrize("later", [f"{OLD},{NEW}", f"{THIRD},{OLD},{NEW}"], ids=["the key before", "a third key"])
