@@ -155,10 +155,15 @@ class SQLiteStore:
                 return db.execute(sql, arguments).fetchall()
         except StoreError as refused:
             try:
-                uri = f"file:{quote(str(self._path.resolve()))}?mode=ro&immutable=1"
+                path = self._path.resolve()
+                wal = path.with_name(f"{path.name}-wal")
+                # Without a WAL nothing need be written to read it. What is in one must be read, too.
+                how = "" if wal.exists() and wal.stat().st_size else "&immutable=1"
+                uri = f"file:{quote(str(path))}?mode=ro{how}"
                 with closing(sqlite3.connect(uri, uri=True)) as db:
-                    return db.execute(sql, arguments).fetchall()
-            except sqlite3.Error:
+                    is_begun = db.execute("SELECT 1 FROM sqlite_master").fetchone()  # else there was no room for that
+                    return db.execute(sql, arguments).fetchall() if is_begun else []
+            except (sqlite3.Error, OSError):
                 raise refused from None
 
     @contextmanager

@@ -20,12 +20,13 @@ from cryptography.fernet import Fernet
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import HERE_SECONDS, in_use
 from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
+from persistence.people import OPTED_OUT
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE, MARKER_FILE
-from storage.store import Key
+from storage.store import Key, StoreError
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import life, on_disk
 from tests.support.process import Program, finished, program
@@ -383,3 +384,24 @@ async def test_what_is_kept_in_redis_is_there_after_a_restart(scene: Scene, redi
     store.close()
     assert "which cat?" in kept
     assert SECRET not in kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_index", [True, False], ids=["", "without its index"])
+def test_what_a_killed_bot_stored_last_is_not_passed_over_on_a_read_only_disk(
+    tmp_path: Path, tiny_disk: Path, *, has_index: bool
+) -> None:
+    """As the opt-out of a person, which is still in the WAL then."""
+    with closing(SQLiteStore(tmp_path / DATABASE)) as store:
+        store.write({Key(OPTED_OUT, 0, 1): b"true"})
+        store.sync()
+        store.write({Key(OPTED_OUT, 0, 2): b"true"})
+        for end in ("", "-wal", "-shm") if has_index else ("", "-wal"):
+            shutil.copy(tmp_path / f"{DATABASE}{end}", tiny_disk)
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    with closing(SQLiteStore(tiny_disk / DATABASE)) as store:
+        if has_index:
+            assert [row.id for row in store.read(OPTED_OUT)] == [1, 2]
+        else:  # only who can write there can read the WAL
+            with pytest.raises(StoreError, match="could not be read"):
+                store.read(OPTED_OUT)
