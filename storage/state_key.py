@@ -28,15 +28,16 @@ class KeyFile:
         return str(self._path)
 
     def read(self) -> str:
-        """The key; empty where there is none. Raises WrongKeyError for a file that cannot be read."""
+        """The key; empty where there is none. Raises WrongKeyError for a file that holds none, and StoreError for one
+        that cannot be read: what it opens is not to be taken for what none of the keys opens.
+        """
         try:
             return self._path.read_text("ascii").strip()
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except (OSError, ValueError) as error:
-            raise WrongKeyError(
-                f"The key in {self} cannot be read ({error}): make it readable, or put it back."
-            ) from None
+            which = StoreError if isinstance(error, OSError) else WrongKeyError
+            raise which(f"The key in {self} cannot be read ({error}): make it readable, or put it back.") from None
 
     def keep(self, key: str) -> str:
         """Stores the key if there is none yet, and returns the stored one. Raises StoreError."""

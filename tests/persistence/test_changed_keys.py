@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from errno import EMFILE
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,29 @@ def test_a_copy_of_what_the_first_start_wrote_lets_nothing_unsealed_in(
                 assert {Key("a", row.channel, row.id): row.value for row in store.read("a") if row.value} == ROWS
         client.flushdb()
     assert len(copies) > 1
+
+
+def test_a_key_file_that_cannot_be_read_for_a_moment_is_not_taken_for_one_that_opens_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, is_killed, real = 0, True, Path.read_text
+    while is_killed:
+        folder, failures = tmp_path / f"killed at {at}", [OSError(EMFILE, "Too many open files")]
+        fill(folder, None)
+        (folder / FILE_NAME).unlink()  # as with DECISION_LOG=off: its key would be missed
+        is_killed = killed(at, partial(check_stores, folder, None, NEW))
+
+        def read_text(path: Path, *how: Any) -> str:
+            if path.name == KEY_FILE and failures:  # noqa: B023 - it is called in this round
+                raise failures.pop()  # noqa: B023
+            return real(path, *how)
+
+        with monkeypatch.context() as patch, suppress(StoreError):
+            patch.setattr(Path, "read_text", read_text)
+            check_stores(folder, None, NEW)
+        assert found(folder, NEW) == ROWS
+        at += 1
+    assert at > 5
 
 
 @pytest.mark.parametrize("later", [f"{OLD},{NEW}", f"{THIRD},{OLD},{NEW}"], ids=["the key before", "a third key"])
