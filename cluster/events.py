@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ log = structlog.get_logger()
 STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied:"
 MANY = 1_000  # whenever so many more events wait for a shard that nobody has, repeated requests are dropped
 BLOCK_SECONDS = TIMEOUT_SECONDS / 2
+ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 # Of equal requests by one person only the last stays.
 _ADD = """
@@ -109,11 +111,15 @@ class Events:
 
     async def applied(self, count: int) -> dict[int, Id]:
         """Up to which event each of `count` shards is done, where known. Unknown for all after the number of shards has
-        changed, as their guilds were on other shards then, any of which may be behind.
+        changed, as their guilds were on other shards then, any of which may be behind; and where something else wrote
+        there.
         """
         async with _asking():
             found: Any = await self._redis.hgetall(f"{APPLIED}{count}")
-        return {int(shard_id): _read(event_id) for shard_id, event_id in found.items()}
+        valid = (
+            (int(shard_id), done) for shard_id, done in found.items() if shard_id.isdecimal() and ID.fullmatch(done)
+        )
+        return {shard_id: _read(done) for shard_id, done in valid}
 
     async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
         """Stores that these shards are done up to this event, and deletes events that all `count` shards have done.

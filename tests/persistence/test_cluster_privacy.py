@@ -133,6 +133,18 @@ def now(content: str, author: int = ANNA) -> MessageRecord:
     return said(author, content, at, message_id=id_at(at) + said(author).message_id)
 
 
+async def test_what_something_else_writes_where_progress_is_noted_stops_no_request(
+    start: Start, client: Cluster
+) -> None:
+    one, other = await start(0, 1), await start(2)
+    await client.redis.hset(f"{APPLIED}{COUNT}", mapping={"x": "1-0", "-1": "1-0", "3": "1", "1": "1-2-3"})
+    last = await start(3)
+    await last.said(3, now("a secret"), now("hello", BEN))
+    assert await one.requests.opt_out(ANNA, now("").message_id)
+    assert last.heard(3) == await last.stored(3) == ["hello"]
+    assert other.requests.is_opted_out(ANNA)
+
+
 async def test_a_person_is_forgotten_and_not_read_any_more_on_all_shards(start: Start, client: Cluster) -> None:
     one, other = await start(0, 1), await start(2, 3)
     await one.said(1, now("a secret"), now("hello", BEN))
