@@ -14,7 +14,7 @@ import structlog
 
 from cluster.connection import PREFIX, TIMEOUT_SECONDS, Cluster
 from cluster.leases import SHARD
-from storage.store import StoreError
+from storage.store import ANY, StoreError
 
 log = structlog.get_logger()
 
@@ -149,7 +149,10 @@ async def _asking() -> AsyncIterator[None]:
 
 def _event(event_id: str, fields: dict[str, str]) -> Event:
     try:
-        return Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
+        event = Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
+        if not all(0 <= each < ANY for each in (event.user_id, event.at)):
+            raise ValueError("it is no id")
+        return event
     except (KeyError, ValueError):
         log.error(
             "privacy_request_unreadable", id=event_id, meaning="it is skipped, and those after it are carried out"

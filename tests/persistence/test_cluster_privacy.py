@@ -382,7 +382,8 @@ async def test_a_request_that_cannot_be_read_keeps_none_behind_it_from_being_don
     one = await start(0, 1, 2, 3)
     await one.said(1, now("a secret"))
     await client.redis.xadd(STREAM, {"something": "else"})
-    await client.redis.xadd(STREAM, {"what": What.FORGET.value, "user": "nobody", "at": "1"})
+    for user, at in (("nobody", 1), (2**63, 1), (ANNA, 2**64), (-1, 1)):
+        await client.redis.xadd(STREAM, {"what": What.FORGET.value, "user": user, "at": at})
     assert await one.requests.forget_person(ANNA, now("").message_id)
     assert one.heard(1) == []
     await one.die()
