@@ -56,7 +56,7 @@ async def ruled_by(
     """
     usage, response = RunUsage(), None
     names, sent = names_of(agent.model), most_of(f"{question}{instructions}")
-    spent = Spent(names[0], sent, output)
+    spent = Lost(names, sent, output).alone()
     if (settle := await purse.call(spent.tokens, output, names)) is None:
         raise OverBudgetError("The budget is spent, or about to be.")
     lost: list[None] = []

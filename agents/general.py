@@ -319,10 +319,11 @@ class GeneralAgent:
             instruction_parts=[InstructionPart(run.rules)],
         )
         run.begin_paragraph(may_think_first=run.by.name in self._unopened)
-        run.requests, run.is_asking, run.lost = run.requests + 1, True, 0
+        run.requests, run.is_asking, run.lost, run.models = run.requests + 1, True, 0, run.by.names
         async with model_request_stream(
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
+            run.models = run.by.names[len(stream.failed_attempts or ()) :][:1]
             calls: set[int] = set()
             async for event in stream:
                 go_on()

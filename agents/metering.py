@@ -11,7 +11,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from agents.models import names_of
 from state.prices import Prices, in_micros
-from state.spending import Spent
+from state.spending import Lost, Spent
 
 log = structlog.get_logger()
 
@@ -32,10 +32,9 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
     if not any(told[:2]) or not all(isinstance(one, int) and 0 <= one <= MOST_OF_A_CALL for one in told):
         return None
     tokens_in, tokens_out, cached, written, audio = told
-    name = names[0]
-    if response and response.model_name and len(names) > 1:  # its model_name may be a longer form of the name
-        those = [one for one in names if response.model_name.startswith(one.partition(":")[2] or one)]
-        name = max(those, key=lambda one: len(one.partition(":")[2]), default=name)  # gpt-5-mini is no gpt-5
+    if response is None and len(names) > 1:
+        return Lost(names, tokens_in, tokens_out).alone()
+    failed = (response and response.failed_attempts) or ()  # models have other names in responses than in the settings
     cached = min(cached, tokens_in)
     details = (response and response.provider_details) or {}
     costs = [details.get("cost")]
@@ -43,7 +42,7 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
         costs = [details.get("cost", 0), details.get("upstream_inference_cost")]
     is_told = all(isinstance(c, int | float) and not isinstance(c, bool) and 0 <= c <= MOST_DOLLARS for c in costs)
     return Spent(
-        name,
+        names[len(failed)],
         tokens_in,
         tokens_out,
         cached,

@@ -111,13 +111,10 @@ class NamedModel:
 
     def that_said(self, response: ModelMessage) -> str:
         """The name of the model that gave a response, among the fallbacks."""
-        if not isinstance(self.model, FallbackModel):
+        if not isinstance(self.model, FallbackModel) or not isinstance(response, ModelResponse):
             return self.name
         names = [name.strip() for name in self.name.split(",")]
-        responded = (isinstance(response, ModelResponse) and response.model_name) or ""
-        # Providers answer by longer names, such as gpt-5-mini-2025-08-07.
-        those = [(m.model_name, n) for m, n in zip(self.model.models, names, strict=False)]
-        return max((one for one in those if responded.startswith(one[0])), default=("", self.name))[1]
+        return names[min(len(response.failed_attempts or ()), len(names) - 1)]  # it may be of an earlier start
 
 
 class Models:

@@ -81,11 +81,12 @@ class Run:
     request. goes_on: the provider has the earlier messages stored. is_simple: pictures and earlier tool use are
     left out. ends_at: by the loop's clock, 0 before it begins. requests: how many were made; tokens: used by those
     that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent
-    before without a response. called: the number of tool calls. written: characters that the model wrote; output: the
-    same, of which CHARACTERS_PER_TOKEN are a token, but signs that may each be one or several; has_rare: its text has
-    such; signed: characters of signatures and encrypted thoughts; said: tokens of its text, as the provider counted.
-    may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen:
-    tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
+    before without a response; models: the one that answers it, or those that may. called: the number of tool calls.
+    written: characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but signs
+    that may each be one or several; has_rare: its text has such; signed: characters of signatures and encrypted
+    thoughts; said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does;
+    held: the beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the
+    last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -111,6 +112,7 @@ class Run:
     tokens: int = 0
     is_asking: bool = False
     lost: int = 0
+    models: tuple[str, ...] = ()
     sent: int = 0
     requests: int = 0
     ends_at: float = 0.0
@@ -177,8 +179,10 @@ class Run:
         if not told or not is_whole:
             text = self.text.removeprefix(self.before)
             said = max(most_of(text), (self.output - self.began_at) // CHARACTERS_PER_TOKEN) + self.unseen
-            told = told or Spent(self.by.names[0], self.sent)
-            told = replace(told, tokens_out=said, micros=None) if told.tokens_out < said else told
+            if told is None:
+                told = Lost(self.models, self.sent, said).alone()
+            elif told.tokens_out < said:
+                told = replace(told, tokens_out=said, micros=None)
         return told.and_lost(self.lost, Lost(self.by.names, self.sent, min(self.unseen, LONG_ANSWER)))
 
     def note_lost(self) -> None:

@@ -109,7 +109,7 @@ class Budget:
         micros, is_sound = 0, purpose is Purpose.TRANSCRIPTION
         if any(limit.in_money for _, _, limit in self._limits.holding(payer)):
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
-        return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
+        return Reserved(payer, Amount(tokens, micros), output, tuple(models), purpose)
 
     async def reserve(self, call: Reserved) -> bool:
         """Reserves a call if there is budget for it, and waits until that is stored; else returns False. Raises

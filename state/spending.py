@@ -34,12 +34,16 @@ class Amount(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Requests that got no response, but may be billed, by one of these models. audio: sound, of the tokens sent."""
+    """A request that may be billed, by one of these models: nobody knows by which. audio: sound, of the tokens sent."""
 
     models: tuple[str, ...]
     tokens_in: int
     tokens_out: int
     audio: int = 0
+
+    def alone(self) -> Spent:
+        """The use of this request."""
+        return Spent(self.models[0] if self.models else "").and_lost(1, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Spent:
         return self.tokens_in + self.tokens_out
 
     def and_lost(self, count: int, lost: Lost) -> Spent:
-        """Adds the use of so many requests that were lost."""
+        """Adds the use of so many such requests."""
         if not count:
             return self
         sums = self.tokens_in + count * lost.tokens_in, self.tokens_out + count * lost.tokens_out
@@ -113,12 +117,13 @@ PAYER: ContextVar[Payer] = ContextVar("payer", default=NOBODY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
-    """What is reserved for a call that has not ended. output: the part of the tokens that the model may write."""
+    """What is reserved for a call that has not ended. output: the part of the tokens that the model may write.
+    models: those that may answer it."""
 
     payer: Payer
     amount: Amount
     output: int = 0
-    model: str = ""
+    models: tuple[str, ...] = ()
     purpose: Purpose = Purpose.ANSWER
 
     @property
@@ -127,12 +132,12 @@ class Reserved:
         written as a long answer takes."""
         sent = self.amount.tokens - self.output
         audio = sent if self.purpose is Purpose.TRANSCRIPTION else 0
-        return Spent(self.model, sent, min(self.output, LONG_ANSWER), audio=audio)
+        return Lost(self.models, sent, min(self.output, LONG_ANSWER), audio).alone()
 
     def used(self, tokens: int) -> Spent:
         """The use of so many tokens: first those that were sent, the rest as written by the model."""
         sent = min(tokens, self.amount.tokens - self.output)
-        return Spent(self.model, sent, tokens - sent)
+        return Lost(self.models, sent, tokens - sent).alone()
 
 
 def share(amount: int, among: int) -> int:

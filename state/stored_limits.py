@@ -14,7 +14,7 @@ from state.spending import Amount, Payer, Purpose, Reserved
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call that had not ended."""
+    """A call that had not ended. model: those that may have answered it, separated by commas."""
 
     guild: int
     channel: int
@@ -32,12 +32,13 @@ class StoredCall:
         payer = call.payer
         return cls(
             payer.guild_id, payer.channel_id, payer.thread_id, [*payer.people], [*payer.exempt],
-            *call.amount, call.output, call.model, call.purpose,
+            *call.amount, call.output, ",".join(call.models), call.purpose,
         )  # fmt: skip
 
     def reserved(self) -> Reserved:
         payer = Payer(self.guild, frozenset(self.people), self.channel, self.thread, frozenset(self.exempt))
-        return Reserved(payer, Amount(self.tokens, self.micros), self.output, self.model, self.purpose)
+        models = tuple(self.model.split(","))
+        return Reserved(payer, Amount(self.tokens, self.micros), self.output, models, self.purpose)
 
 
 @dataclass(frozen=True, slots=True)

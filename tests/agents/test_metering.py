@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.messages import ModelRequestAttempt, ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
 from agents.metering import spent_by
 from agents.models import build_model, names_of
-from state.spending import Spent
+from state.spending import Lost, Spent
+from tests.support.clock import NOON
 
 NAMES = ("openai:gpt-5-mini", "anthropic:claude-haiku-4-5")
 USAGE = RequestUsage(input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=5)
@@ -44,18 +47,14 @@ def test_whoever_speaks_anothers_protocol_is_named_by_its_address(monkeypatch: p
 
 
 def test_of_fallbacks_the_one_that_answered_is_billed() -> None:
-    spent = spent_by(NAMES, USAGE, response("claude-haiku-4-5-20251001"))
-    assert spent == Spent(NAMES[1], 100, 20, cached=60, written=5)
-    assert spent_by(NAMES, USAGE, response("nobody")) == Spent(NAMES[0], 100, 20, cached=60, written=5)
-    assert spent_by(NAMES, RequestUsage(), response("gpt-5-mini")) is None
-    either = (NAMES[0], "demo")
-    billed = [spent_by(either, USAGE, response(name)) for name in ("nobody", "demo")]
-    assert [spent and spent.model for spent in billed] == [*either]
-    alike = ("openai:gpt-5", "openai:gpt-5-mini", "azure:gpt-5-mini")
-    assert [spent_by(alike, USAGE, response(f"gpt-5{size}-2025-08-07")) for size in ("", "-mini")] == [
-        Spent(alike[0], 100, 20, cached=60, written=5),
-        Spent(alike[1], 100, 20, cached=60, written=5),
+    first = response("gpt-5-mini-2025-08-07")
+    failed = ModelRequestAttempt(model_name="", outcome="error", timestamp=NOON, duration=timedelta())
+    second = replace(response("a name that is not in the settings"), failed_attempts=[failed])
+    assert [spent_by(NAMES, USAGE, one) for one in (first, second)] == [
+        Spent(name, 100, 20, cached=60, written=5) for name in NAMES
     ]
+    assert spent_by(NAMES, RequestUsage(), second) is None
+    assert spent_by(NAMES, USAGE, None) == Spent(NAMES[0], 100, 20, lost=(Lost(NAMES, 100, 20),))
 
 
 @pytest.mark.parametrize("absurd", [-1, 10**18, 10**30, 1.5, float("nan")])
@@ -67,7 +66,7 @@ def test_what_no_call_can_have_used_is_not_counted(of: str, absurd: Any) -> None
 
 
 def test_no_more_is_written_to_a_cache_than_was_sent() -> None:
-    spent = spent_by(NAMES, RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=70), None)
+    spent = spent_by(NAMES[:1], RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=70), None)
     assert spent
     assert (spent.cached, spent.written) == (60, 40)
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from pydantic_ai.messages import ModelResponse, ThinkingPart
+from pydantic_ai.messages import ModelRequestAttempt, ModelResponse, ThinkingPart
 from structlog.testing import capture_logs
 
 from agents.asking import Suspended
@@ -16,10 +17,19 @@ from agents.general import GeneralAgent
 from agents.models import Models, NamedModel, build_model
 from place_settings.fields import Level, PlaceSettings
 from place_settings.inheritance import Layer, in_force
+from state.budget import Budget
+from state.limits import Limits
+from state.spending import NOBODY, Spent
 from tests.agents.test_asking import WHICH, answer, asked, chosen, request
+from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, said
-from tests.support.stub_model import Call, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
+ELSE = {
+    "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "a name that is in no setting",
+    "choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+}  # fmt: skip
 FIRST, SECOND, THIRD = "openai-chat:first", "openai-chat:second", "openai-chat:third"
 
 
@@ -88,21 +98,31 @@ async def test_a_run_that_was_stored_by_an_earlier_version_goes_on_with_the_defa
     assert (await answer(GeneralAgent(models), chosen(first, "green"))).model == FIRST
 
 
-@pytest.mark.parametrize(
-    ("responded", "expected"),
-    [
-        ("gpt-5", "openai:gpt-5"),
-        ("gpt-5-mini-2025-08-07", "openai:gpt-5-mini"),
-        ("else", "openai:gpt-5, openai:gpt-5-mini"),
-    ],
-)
-def test_of_models_that_stand_in_for_each_other_the_one_that_answered_is_named(
-    monkeypatch: pytest.MonkeyPatch, responded: str, expected: str
+async def test_of_models_that_stand_in_for_each_other_the_one_that_answered_is_named_and_billed(
+    stub: StubModel,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    name = "openai:gpt-5, openai:gpt-5-mini"
+    names = f"{FIRST}, {SECOND}"
+    spent: list[Spent] = []
+    async with build_model("MODEL", names) as model:
+        agent = GeneralAgent(Models({names: model}))
+        for status, expected in ((200, FIRST), (400, SECOND)):
+            stub.replies.clear()
+            if status != 200:
+                stub.replies.append(Reply(status=status))
+            stub.replies.append(Reply(raw=b"data: " + json.dumps(ELSE).encode() + b"\n\ndata: [DONE]\n\n"))
+            budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None), FakeClock())
+            allowance = budget.allowance(NOBODY)
+            assert (await answer(agent, request(said(ANNA, "hi"), allowance=allowance))).model == expected
+            spent += allowance.all_spent
+    assert [one.model for one in spent] == ["openai:first", "openai:second"]
+
+
+def test_a_run_that_waited_while_its_models_became_fewer_is_named_by_one_of_them(stub: StubModel) -> None:
+    assert stub.url
+    failed = ModelRequestAttempt(model_name="", outcome="error", timestamp=NOON, duration=timedelta())
+    name = f"{FIRST}, {SECOND}"
     model = NamedModel(name, build_model("MODEL", name))
-    assert model.that_said(ModelResponse(parts=[], model_name=responded)) == expected
+    assert model.that_said(ModelResponse(parts=[], failed_attempts=[failed] * 2)) == SECOND
 
 
 def test_what_was_chosen_for_a_place_is_answered_there_as_long_as_it_is_listed(stub: StubModel) -> None:

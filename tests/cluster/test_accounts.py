@@ -148,7 +148,7 @@ async def test_calls_of_all_processes_do_not_pass_a_budget_together(
 
 
 def asked(payer: Payer = NOBODY, tokens: int = 60) -> Reserved:
-    return Reserved(payer, Amount(tokens, tokens), model="stub")
+    return Reserved(payer, Amount(tokens, tokens), models=("stub",))
 
 
 async def used(process: Process, call: Reserved, tokens: int) -> None:

@@ -138,6 +138,40 @@ async def test_a_model_without_a_price_is_counted_in_tokens_which_is_said_once(s
         assert total(scene.bot.parts.limits.ledger.today.people.values()).unpriced == 2 * ANSWER
 
 
+async def test_what_a_dear_model_wrote_in_place_of_a_cheap_one_costs_as_much_when_it_is_stopped_or_killed(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    prices = "".join(f"[{name}]\ninput = {price}\noutput = {price}\n" for name, price in (("cheap", 1), ("dear", 100)))
+    settings = {"model": "openai-chat:cheap,openai-chat:dear", "prices": prices, "budgets": "$100 a day"}
+    busy = Reply(status=429, words="rate limit")
+    async with open_stage(stub, tmp_path / "state") as stage:
+        async with life(stage, **settings):
+            stub.replies.append(busy)
+            stub.replies.append(busy)  # it is asked once more
+            gate = stage.halted()
+            question = stage.mention("Ada", "what?")
+            await stage.shows("First")
+            stage.say("Ada", "stop")
+            assert await stage.outcome(question) == "stopped"
+            gate.set()
+            assert [body["model"] for body in stub.requests] == ["cheap", "cheap", "dear"]
+            assert used(stage).micros == 100 * used(stage).tokens > 0
+            stopped = used(stage)
+            stub.replies.extend((busy, busy))
+            gate = stage.halted()
+            stage.mention("Ben", "and what?")
+            await stage.shows("First words", "general", lambda message: message.reference is not None)
+            await stage.until(lambda: len(stub.requests) == 6)
+            await kill(stage)
+            gate.set()
+        stub.default = lambda _: Reply("The whole.")
+        async with life(stage, **settings):
+            await stage.shows("The whole.")
+            killed = used(stage).tokens - stopped.tokens - ANSWER
+            assert killed > LONG_ANSWER
+            assert used(stage).micros == 100 * (stopped.tokens + killed) + ANSWER
+
+
 @pytest.mark.slow
 async def test_kills_of_the_program_lose_no_count_and_double_none(stub: StubModel, tmp_path: Path) -> None:
     async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
