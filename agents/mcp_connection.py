@@ -55,8 +55,8 @@ MAX_DESCRIPTION = 1_024  # OpenAI's limit
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Times in seconds. call: of a call, with the start that it may wait for; listed: tools are listed again no sooner;
-    stable: after so long a run, earlier failures do not count."""
+    """Times in seconds. call: of a call, with the start that it may wait for; listed: tools are listed, and streams
+    opened, again no sooner; stable: after so long a run, earlier failures do not count."""
 
     start: float = 15.0
     call: float = 30.0
@@ -106,6 +106,7 @@ class Connection:
         self._toolset: MCPToolset[object] | None = None
         self._doubted = asyncio.Event()
         self._tried = asyncio.Event()
+        self._next_stream = 0.0  # when the next may be opened by HTTP, by the loop's clock
 
     async def tried(self) -> None:
         """Waits until the server runs, or could not be started."""
@@ -207,6 +208,7 @@ class Connection:
             # The same client as the package would make, but bounded.
             http = httpx2.AsyncClient(headers=dict(server.headers), follow_redirects=True, timeout=HTTP_SECONDS)
             bound_http(http, MAX_RESPONSE, MAX_RESPONSE)
+            http.event_hooks["request"].append(self._pace)
             stack.push_async_callback(http.aclose)
             toolset = MCPToolset(server.url, http_client=http, **how)
             toolset.client._transport_options = OPTIONS  # noqa: SLF001 - as above
@@ -224,6 +226,14 @@ class Connection:
                 meaning = "tools that it changes are known once it is started again"
                 log.warning("mcp_not_heard", server=server.name, error=heard.detail, meaning=meaning)
         return toolset
+
+    async def _pace(self, request: httpx2.Request) -> None:
+        """Waits before a stream is opened: a server may ask the package to open one anew at once whenever it ends."""
+        if request.method == "GET":
+            now = asyncio.get_running_loop().time()
+            begins = max(now, self._next_stream)
+            self._next_stream = begins + self._limits.listed
+            await asyncio.sleep(begins - now)
 
     def said(self, data: bytes) -> None:
         """Logs what the process wrote to stderr."""

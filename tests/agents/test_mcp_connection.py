@@ -395,6 +395,41 @@ async def test_a_server_is_reached_by_http_with_its_headers() -> None:
         await far.wait()
 
 
+async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the_server_says_so() -> None:
+    opened: list[float] = []
+    often = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            opened.append(asyncio.get_running_loop().time())
+            if len(opened) == 4:
+                often.set()
+            return web.Response(text="id: 1\nretry: 0\ndata:\n\n", content_type="text/event-stream")
+        asked = await request.json() if request.method == "POST" else {}
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
+        match asked.get("method"):
+            case "initialize":
+                told: dict[str, object] = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
+            case "tools/list":
+                told = {"result": {"tools": []}}
+            case _:
+                told = {"error": {"code": -32601, "message": "unknown"}}
+        body = {"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {}
+        return web.json_response(body, headers={"Mcp-Session-Id": "one"})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    apart = 0.1
+    limits = replace(SOON, listed=apart)
+    async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"), limits):
+        await often.wait()
+    await runner.cleanup()
+    assert opened[3] - opened[0] > 2.5 * apart
+
+
 @pytest.mark.parametrize("is_packed", [True, False])
 async def test_what_is_packed_or_too_much_at_once_is_refused_before_it_takes_memory(is_packed: bool) -> None:
     async def answer(request: web.Request) -> web.Response:
