@@ -308,6 +308,8 @@ def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[st
     """The most tokens that these messages can be for one of the models, with `told` bytes of instructions and tools."""
     images = tokens = 0
     for part in (part for message in messages for part in message.parts):
+        # Of encrypted thoughts, which are billed anew.
+        tokens += len(getattr(part, "signature", None) or "") // CHARACTERS_PER_TOKEN
         content = getattr(part, "content", None) or getattr(part, "args", "")
         for item in content if isinstance(content, list) else [content]:
             if is_picture(item):

@@ -7,12 +7,14 @@ import gzip
 import json
 import os
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 from aiohttp import web
 from openai import _models
+from pydantic_ai import Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.providers import infer_provider_class
@@ -28,7 +30,10 @@ from agents.run import MAX_PARTS, MAX_SIGNED_CHARACTERS
 from conversation import ChannelConversation
 from decider import JudgeError
 from place import Place
-from tests.support.clock import NOON
+from state.budget import Budget
+from state.limits import Limits
+from state.spending import NOBODY
+from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, CHANNEL, Me, said
 from tests.support.purse import NotingPurse
 
@@ -310,6 +315,31 @@ async def test_thoughts_that_nobody_can_read_have_an_end(
     outcome = await asked("openai-responses:m")
     assert isinstance(outcome, Answer) is is_taken
     assert is_taken or "went on without end" in outcome.detail  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("encrypted", [4_000, 100_000])
+async def test_thoughts_that_nobody_can_read_are_reserved_where_they_are_sent_again(
+    serve: Serve, encrypted: int
+) -> None:
+    call = {"id": "f", "type": "function_call", "call_id": "c", "name": "dice", "arguments": "{}"}
+    begins = {"type": "response.output_item.added", "output_index": 1, "sequence_number": 9, "item": call}
+    first, last = _reasoning(1, "e" * encrypted).rsplit(b"event: response.output_text.delta", 1)
+    ends = last[last.index(b"event: response.completed") :]
+    called = f"event: {begins['type']}\ndata: {json.dumps(begins)}\n\n".encode()
+    serve(web.Response(body=first + called + ends, content_type=STREAM))
+
+    def dice() -> int:
+        serve(web.Response(body=_reasoning(0, ""), content_type=STREAM))
+        return 4
+
+    limits = Limits(turns_per_user_minute=9, daily_tokens=None, turn_tokens=40_000)
+    allowance = Budget(limits, FakeClock()).allowance(NOBODY)
+    async with build_model("MODEL", "openai-responses:m") as model:
+        agent = GeneralAgent(model, tools=[Tool(dice)])
+        outcome = await agent.respond(replace(REQUEST, allowance=allowance), lambda _text: None)
+    assert isinstance(outcome, Answer if encrypted == 4_000 else Failure)
+    if isinstance(outcome, Failure):
+        assert outcome.kind is FailureKind.TURN_CAP
 
 
 @pytest.mark.parametrize("count", [1, 1_000])
