@@ -108,6 +108,7 @@ async def _bound(max_event: int, max_body: int, response: Any) -> None:
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() != "identity":
         raise _refused(library, f"it is packed as {packed[:40]}, for which it was not asked")
+    response.encoding = "utf-8"  # whatever it says: of some the time is quadratic, as punycode's
     is_stream = response.is_success and response.headers.get("content-type", "").startswith("text/event-stream")
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})

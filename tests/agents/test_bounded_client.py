@@ -251,6 +251,15 @@ async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_
     assert turns >= count
 
 
+async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve) -> None:
+    headers = {"Content-Type": "text/plain; charset=punycode"}  # whose time is quadratic
+    serve(web.Response(body=b"no " + b"9" * (MAX_BODY_BYTES - 3), status=400, headers=headers))
+    outcome = await asked()
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.REJECTED
+    assert outcome.detail.endswith("body: no …")
+
+
 async def test_what_was_not_asked_for_is_not_collected(serve: Serve) -> None:
     token = {"token": "x", "logprob": 0, "bytes": [1], "top_logprobs": []}
     choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None, "logprobs": {"content": [token] * 9}}
