@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import requests
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -77,5 +78,7 @@ def otlp_provider() -> TracerProvider:
     """The provider as OpenTelemetry's variables configure it. Raises ValueError for invalid ones."""
     resource = Resource({"service.name": "parley"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BareSpans(Exporter()))
+    session = requests.Session()
+    session.stream = True  # of a response nothing is read but its status: it may be packed, or have no end
+    provider.add_span_processor(BareSpans(Exporter(session=session)))
     return provider

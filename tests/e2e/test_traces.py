@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
@@ -22,16 +22,19 @@ from tests.support.scene import open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
 KEY = "key-of-the-receiver"
+MOST_SAID = 1_000
 
 
 class Receiver:
-    """Takes traces as a collector does, in a thread. gate: waited for before it answers."""
+    """Takes traces as a collector does, in a thread. gate: waited for before it answers. says: what it answers
+    again and again, MOST_SAID times at most; said: how often it did."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.paths: set[str] = set()
         self.keys: set[str | None] = set()
         self.status = 200
+        self.says, self.said = b"", 0
         self.gate = Event()
         self.gate.set()
 
@@ -48,6 +51,10 @@ class Receiver:
                 receiver.gate.wait()
                 self.send_response(receiver.status)
                 self.end_headers()
+                with suppress(ConnectionError):
+                    while receiver.says and receiver.said < MOST_SAID:
+                        self.wfile.write(receiver.says)
+                        receiver.said += 1
 
             def log_message(self, *_: Any) -> None: ...
 
@@ -125,6 +132,17 @@ def test_a_variable_that_cannot_be_is_one_warning(monkeypatch: pytest.MonkeyPatc
     with capture_logs() as logs, traced_calls():
         pass
     assert [entry["event"] for entry in logs] == ["traces_off"]
+
+
+def test_nothing_is_read_of_an_answer_without_end(receiver: Receiver) -> None:
+    receiver.says = bytes(65_536)
+    provider = otlp_provider()
+    with capture_logs() as logs:
+        provider.get_tracer("test").start_span("answer").end()
+        provider.force_flush()
+    provider.shutdown()
+    assert (len(receiver.spans), logs) == (1, [])
+    assert receiver.said < MOST_SAID
 
 
 def test_an_outage_is_logged_once(receiver: Receiver) -> None:
