@@ -78,11 +78,8 @@ def bound(provider: Any) -> None:
             client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
-                if isinstance(data, dict) and isinstance(choices := data.get("choices"), list):
-                    del choices[1:]  # only the first is read
-                    for choice in choices:
-                        if isinstance(choice, dict):
-                            choice.pop("logprobs", None)  # which are not asked for: pydantic-ai keeps them all
+                if isinstance(data, dict):
+                    leave_out(data)
                 shorten(data)
                 return super()._process_response_data(data=data, **how)
 
@@ -113,6 +110,26 @@ async def _bound(max_event: int, max_body: int, response: Any) -> None:
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
         response.stream = kind(library, response.stream, max_event, max_body, is_stream)
+
+
+def leave_out(data: dict[str, Any]) -> None:
+    """Leaves out of an event or body what is not asked for: pydantic-ai collects it over the whole response, and looks
+    for each source in the text at the end of that."""
+    match data:
+        case {"choices": list(choices)}:
+            del choices[1:]  # only the first is read
+            for choice in choices:
+                match choice:
+                    case {"delta": dict(said)} | {"message": dict(said)}:
+                        said.pop("annotations", None)
+                if isinstance(choice, dict):
+                    choice.pop("logprobs", None)
+        case {"type": "response.output_text.annotation.added"}:
+            data |= {"item_id": "", "annotation": None}
+        case {"type": "response.reasoning_text.delta", "content_index": int(index)} if index >= MAX_ITEMS:
+            data["content_index"] = 0  # else as many empty texts are made for those before
+        case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
+            data["delta"] = {"type": "text_delta", "text": ""}
 
 
 def shorten(data: object) -> None:

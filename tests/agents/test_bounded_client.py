@@ -16,7 +16,7 @@ from aiohttp import web
 from openai import _models
 from pydantic_ai import Tool
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import ModelRequest
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
@@ -265,13 +265,81 @@ async def test_what_was_not_asked_for_is_not_collected(serve: Serve) -> None:
     choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None, "logprobs": {"content": [token] * 9}}
     part = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     body = (b"data: " + json.dumps(part).encode() + b"\n\n") * 9 + event({}, "stop")
+    response = await response_to(serve, "openai-chat:m", body)
+    assert response.text == "x" * 9
+    assert "logprobs" not in (response.provider_details or {})
+
+
+async def response_to(serve: Serve, name: str, body: bytes) -> ModelResponse:
+    """What pydantic-ai makes of a stream."""
     serve(web.Response(body=body, content_type=STREAM))
-    model, asked_for = build_model("MODEL", "openai-chat:m"), [ModelRequest.user_text_prompt("what?")]
+    model, asked_for = build_model("MODEL", name), [ModelRequest.user_text_prompt("what?")]
     async with model, model_request_stream(model, asked_for) as stream:
         async for _ in stream:
             pass
-    assert stream.get().text == "x" * 9
-    assert "logprobs" not in (stream.get().provider_details or {})
+    return stream.get()
+
+
+def named(*events: dict[str, Any]) -> bytes:
+    """A stream in which each event has its type as its name."""
+    numbered = ({**each, "sequence_number": number} for number, each in enumerate(events))
+    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in numbered)
+
+
+RESPONSE: dict[str, Any] = {
+    "id": "r", "object": "response", "created_at": 1, "model": "m", "output": [], "tools": [],
+    "parallel_tool_calls": True, "tool_choice": "auto", "status": "completed",
+}  # fmt: skip
+SOURCE = {"url": "https://source.example", "title": "A source", "start_index": 0, "end_index": 2}
+IN_ITEM = {"item_id": "m", "output_index": 0, "content_index": 0}
+FROM_WEB = {"type": "web_search_result_location", "cited_text": "x", "encrypted_index": "y", **SOURCE}
+USED = {"input_tokens": 5, "output_tokens": 5}
+WITH_SOURCES = {
+    "openai-chat:m": event({"content": "It is so.", "annotations": [{"type": "url_citation", "url_citation": SOURCE}]})
+    + event({}, "stop"),
+    "openai-responses:m": named(
+        {"type": "response.created", "response": RESPONSE},
+        {"type": "response.output_text.delta", **IN_ITEM, "delta": "It is so.", "logprobs": []},
+        {
+            "type": "response.output_text.annotation.added", **IN_ITEM,
+            "annotation_index": 0, "annotation": {"type": "url_citation", **SOURCE},
+        },
+        {"type": "response.output_text.done", **IN_ITEM, "text": "It is so.", "logprobs": []},
+        {"type": "response.completed", "response": RESPONSE},
+    ),
+    "anthropic:m": named(
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": USED}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It is so."}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": FROM_WEB}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": USED},
+        {"type": "message_stop"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_SOURCES)
+async def test_sources_each_of_which_would_be_looked_for_in_the_text_are_not_collected(
+    serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    response = await response_to(serve, name, WITH_SOURCES[name])
+    assert response.text == "It is so."
+    assert [part.citations for part in response.parts if isinstance(part, TextPart)] == [None]
+
+
+async def test_a_thought_far_behind_others_makes_none_of_those_before_it(serve: Serve) -> None:
+    far = {**IN_ITEM, "content_index": 100 * MAX_ITEMS}
+    body = named(
+        {"type": "response.created", "response": RESPONSE},
+        {"type": "response.reasoning_text.delta", **far, "delta": "So."},
+        {"type": "response.completed", "response": RESPONSE},
+    )
+    (thought,) = (await response_to(serve, "openai-responses:m", body)).parts
+    assert isinstance(thought, ThinkingPart)
+    assert len((thought.provider_details or {})["raw_content"]) == 1
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
@@ -289,8 +357,6 @@ async def test_a_long_answer_in_small_events_is_taken(
 
 def _reasoning(events: int, encrypted: str) -> bytes:
     """An answer of OpenAI's Responses API behind so many encrypted thoughts."""
-    response = {"id": "r", "object": "response", "created_at": 1, "model": "m", "output": [], "tools": []}
-    response |= {"parallel_tool_calls": True, "tool_choice": "auto", "status": "completed"}
     thoughts: list[dict[str, Any]] = [
         {"type": "response.output_item.done", "output_index": n, "item": {"id": f"t{n}", "type": "reasoning"}}
         for n in range(events)
@@ -298,14 +364,12 @@ def _reasoning(events: int, encrypted: str) -> bytes:
     for each in thoughts:
         each["item"] |= {"summary": [], "encrypted_content": encrypted}
     word = {"type": "response.output_text.delta", "item_id": "m", "output_index": events, "content_index": 0}
-    listed = [
-        {"type": "response.created", "response": response},
+    return named(
+        {"type": "response.created", "response": RESPONSE},
         *thoughts,
         {**word, "delta": "It is so.", "logprobs": []},
-        {"type": "response.completed", "response": response},
-    ]
-    numbered = ({**each, "sequence_number": number} for number, each in enumerate(listed))
-    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in numbered)
+        {"type": "response.completed", "response": RESPONSE},
+    )
 
 
 @pytest.mark.parametrize(
