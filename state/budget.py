@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 
 from clock import Clock
@@ -235,8 +236,8 @@ class Allowance:
             unseen = min(unseen, left - tokens)
         self.unseen = unseen
         self.count(self._counted)
-        call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
-        while not (reached := self._budget.reached(self._payer)):
+        while not (reached := self.spent_budget()):
+            call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
             try:
                 is_reserved = await self._budget.reserve(call)
             except UnreachableError:
@@ -275,8 +276,16 @@ class Allowance:
         return tokens
 
     def spent_budget(self) -> Reached | None:
-        """The spent budget that stops the turn; None: there is none."""
-        return self._budget.reached(self._payer)
+        """The spent budget that stops the turn; None: there is none. Of several people, those who have spent their own
+        since they asked pay no more, so that the others are answered."""
+        reached = self._budget.reached(self._payer)
+        if reached and reached.cap is Cap.PERSON:
+            paying = self._payer.people - self._payer.exempt
+            spent = {one for one in paying if self._budget.reached(Payer(people=frozenset({one})))}
+            if spent != self._payer.people:
+                self._payer = replace(self._payer, exempt=self._payer.exempt | spent)
+                return self._budget.reached(self._payer)
+        return reached
 
     def managers_notice(self) -> Reached | None:
         """A budget used to four fifths, of which those who manage the place are to be told now."""

@@ -16,7 +16,7 @@ from playground.server import Playground
 from setting_values import Period, Scope
 from state.budget import LIMITS
 from state.ledger import total
-from state.spending import LONG_ANSWER, Amount
+from state.spending import LONG_ANSWER, Amount, share
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage
 from tests.support.process import program
@@ -24,6 +24,7 @@ from tests.support.scene import Scene, notify, open_scene, recorded
 from tests.support.stub_model import Reply, StubModel
 
 USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
+WHO = ("Ada", "Ben")
 ANSWER = 15  # tokens, and, as each costs one, micro-dollars
 PRICES = "[stub]\ninput = 1\noutput = 1\n"
 MANAGERS = "-# For those who manage this server: four fifths of my budget for this server for today are used."
@@ -96,6 +97,28 @@ async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_
             await stage.ask("Ada", "a new day?")
             assert used(stage).micros == ANSWER
             assert used(stage, Period.MONTH).micros == 5 * ANSWER
+
+
+async def test_whoever_has_spent_their_own_budget_since_keeps_no_answer_from_those_who_asked_with_them(
+    stub: StubModel,
+) -> None:
+    async with open_scene(stub, person_tokens=30_000) as scene:
+        gate = scene.held("To Chloe.")
+        scene.pg.add_channel("other")
+        first = scene.mention("Chloe", "first?")
+        await scene.until(lambda: stub.requests)
+        for who in WHO:
+            await scene.decision(last := scene.mention(who, "and then?"))
+        stub.replies.append(Reply("That was much.", tokens=30_000))
+        await scene.ask("Ada", "what?", channel="other")
+        stub.replies.append(Reply("To both of you."))
+        gate.set()
+        await scene.answer_to(first)
+        assert (await scene.answer_to(last)).content == "To both of you."
+        ledger = scene.bot.parts.limits.ledger
+        charged = [ledger.charged((Scope.PERSON, scene.pg.person(who)), Period.DAY, in_money=False) for who in WHO]
+        assert charged == [30_000, share(ANSWER, 2)]
+        assert (await scene.decision(scene.mention("Ada", "and now?"))).reason is Reason.DAILY_CAP
 
 
 async def test_every_call_is_counted_by_what_it_was_for(stub: StubModel, rules_of_thumb: None) -> None:  # noqa: ARG001
