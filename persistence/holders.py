@@ -79,7 +79,8 @@ class Forget:
     def covers(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:
             return message.message_id in self.message_ids
-        return self.author_id in (None, message.author_id, *message.forwarded_from)
+        taken_from = (*message.addressees, *message.drew_on) if message.is_bot else message.forwarded_from
+        return self.author_id in (None, message.author_id, *taken_from)
 
     def covers_quote(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:

@@ -9,6 +9,7 @@ from conversation import ConversationManager, MessageRecord
 from persistence.holders import Edit, Forget, Holder
 from persistence.stored_state import Encode
 from state.message import requoted
+from state.optout import without_quote
 from turns.pending_turns import NOTHING, PendingTurns, read_unfinished
 from turns.private_answers import PrivateAnswers
 from turns.turn import Question
@@ -89,7 +90,7 @@ class PrivateHolder(Holder):
         def change(message: MessageRecord) -> MessageRecord | None:
             if what.covers(message):
                 return None
-            return requoted(message, None) if message.reply_to_id and what.covers_quote(message) else message
+            return without_quote(message) if message.reply_to_id and what.covers_quote(message) else message
 
         # A person is forgotten wherever they spoke, also where nothing is kept.
         self._answers.changed(lambda here: what.author_id is not None or here in what.channel_ids, change)

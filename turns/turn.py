@@ -22,7 +22,7 @@ from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Allowance
 from state.message import requoted
-from state.optout import redacted
+from state.optout import redacted, without_quote
 from state.spending import Payer
 from understanding.stopping import Stop
 
@@ -139,8 +139,11 @@ class Question:
         return question if self.stands_alone or message.content == self.message.content else question.to_read_anew
 
     def requoted(self, edited: MessageRecord | None) -> Question:
-        """The question with its quote, if it has one, after the quoted message was edited or (None) deleted."""
+        """The question with its quote, if it has one, after the quoted message was edited, or without it and the name
+        of its author after that was deleted or forgotten (None)."""
         message = self.message
+        if edited is None and message.reply_to_author:
+            return replace(self, message=without_quote(message))
         has_quote = message.reply_to_text or message.reply_files
         return replace(self, message=requoted(message, edited)) if has_quote else self
 

@@ -93,6 +93,7 @@ async def test_what_a_private_question_quotes_goes_while_it_waits(scene: Scene, 
     await scene.answer_to(asked)
     assert "and tomorrow?" in scene.told()
     assert SECRET not in scene.told()
+    assert ("Chloe" in scene.told()) == (how == "edit")
 
 
 async def test_a_private_question_that_is_edited_while_it_waits_is_not_told_in_its_old_words(scene: Scene) -> None:
@@ -163,3 +164,34 @@ async def test_what_a_private_answer_is_about_goes_while_it_waits(stub: StubMode
         assert (await scene.pg.reply_to(made)).content == "I see."
         assert "Please answer the message above" in scene.told()
         assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("how", ["forget", "optout"])
+@pytest.mark.parametrize("what", ["an answer", "an answer with those words", "a reply"])
+async def test_what_a_private_answer_is_about_goes_with_whose_words_it_has(
+    stub: StubModel, what: str, how: str
+) -> None:
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub, turns_at_once=1) as scene:
+        scene.pg.add_channel("help")
+        stub.replies.append(Reply(f"It is fine in {SECRET}."))
+        about = await scene.ask("Chloe", f"is the weather fine in {SECRET}?")
+        if what == "an answer with those words":
+            stub.replies.append(Reply(f"In {SECRET}."))
+            about = await scene.ask("Ada", "where?")
+        elif what == "a reply":
+            said = scene.say("Chloe", f"it is fine in {SECRET}", channel="help")
+            about = scene.say("Ada", "really?", channel="help", reply_to=said.id)
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "what is the time?", channel="help")
+        await scene.until(lambda: "what is the time?" in scene.told())
+        made = scene.pg.command(about.channel_id, scene.pg.person("Ben"), "Answer this", {}, about.id)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not len(scene.bot.parts.slots):  # noqa: ASYNC110 - which nothing tells of
+                await asyncio.sleep(0)
+        await scene.use("Chloe", how)
+        gate.set()
+        assert (await scene.pg.reply_to(made)).content == "I see."
+        assert ("really?" in scene.told()) == (what == "a reply")
+        assert SECRET not in scene.told()
+        assert "Chloe" not in scene.told()
