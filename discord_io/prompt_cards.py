@@ -59,10 +59,18 @@ class PromptCards:
         self._being_posted: dict[str, str] = {}
 
     def open(
-        self, ask: Ask, source: MessageRecord, *, guild_id: int, channel_id: int, miniapp_id: str | None
+        self,
+        ask: Ask,
+        source: MessageRecord,
+        *,
+        guild_id: int,
+        channel_id: int,
+        miniapp_id: str | None,
+        parts: tuple[int, ...] = (),
     ) -> Prompt | None:
         """Opens a prompt for the author of `source`, or for anyone if so asked; shown() must follow.
 
+        parts: the ids of the earlier messages of its burst.
         None: it is an offer to go on with an answer, and they have another open prompt, which stays.
         """
         owner = None if ask.anyone else source.author_id
@@ -76,6 +84,7 @@ class PromptCards:
             source_miniapp_id=miniapp_id,
             guild_id=guild_id,
             source_id=source.message_id,
+            source_parts=parts,
         )
         if ask.ends_with:
             prompt = self._states.extend(prompt, GO_ON_SECONDS)
@@ -142,18 +151,19 @@ class PromptCards:
         Soft context may come from any of them."""
         self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
-            told = {prompt.source_id, prompt.message_id, *self._said_for(prompt)}
+            told = {*prompt.sources, prompt.message_id, *self._said_for(prompt)}
             if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
     def reworded(self, channel_id: int, message_id: int) -> bool:
-        """Ends the mini-apps' prompts that may quote a message that was edited, and drops such soft context. Returns
-        whether there were any."""
+        """Ends the mini-apps' prompts that may quote a message that was edited, or that it led to, and drops such soft
+        context. Returns whether there were any."""
         source = self._states.soft_context(channel_id).get("source_miniapp_id", "")
         is_quoted = message_id in self._said(source, channel_id)
         if is_quoted:
             self._states.drop_soft_context(channel_id)
-        quoting = [p for p in self._states.prompts(channel_id) if message_id in self._said_for(p)]
+        asked = [p for p in self._states.prompts(channel_id) if p.miniapp_id]
+        quoting = [p for p in asked if message_id in p.sources or message_id in self._said_for(p)]
         self.settle(filter(self._states.clear_prompt, quoting), WITHDRAWN)
         return is_quoted or bool(quoting)
 

@@ -126,6 +126,7 @@ class MiniAppContext:
     `selection_index` (from 1), `selected_option`, `metadata_type`, `content`, `target_item_id`, `confirmed`; None: it
     answers none. source_handler and asked: the `source_handler` and the `context` of that question.
     about: if the user has just accepted a follow-up, its `about`, and text is its query; else empty.
+    parts: the ids of earlier messages of the user whose words text has, too, as they wrote several in one breath.
     """
 
     text: str
@@ -139,6 +140,7 @@ class MiniAppContext:
     source_handler: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    parts: tuple[int, ...] = ()
 
 
 class MiniApp(ABC):

@@ -87,7 +87,7 @@ class TripPlanner(MiniApp):
         trip = self._trips.get(chat_guid, Trip())
         # Of a venue whose message is gone it is not known any more who was there when it was added.
         nobodys = {0: 0} if any(stop.said is None for stop in trip.stops) else {}
-        return nobodys | {by.message_id: by.author_id for by in trip.all_said}
+        return nobodys | {one: by.author_id for by in trip.all_said for one in by.message_ids}
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         trip = self._trips.get(chat_guid)
@@ -98,7 +98,7 @@ class TripPlanner(MiniApp):
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
         if trip := self._trips.get(chat_guid):
-            self._trips[chat_guid] = trip.without(lambda by: by.message_id in message_ids)
+            self._trips[chat_guid] = trip.without(lambda by: any(one in message_ids for one in by.message_ids))
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:
         if trip := self._trips.get(chat_guid):
@@ -171,7 +171,7 @@ class TripPlanner(MiniApp):
             return _asking(ASK_NAME, AwaitingType.INPUT, "_create_trip")
         if trip.stops and trip.said:
             question = f"Your trip {escaped(trip.name)} has {venues(len(trip.stops))}. Drop it and start a new one?"
-            asked = {"name": name, "message_id": context.message_id}
+            asked = {"name": name, **_said_in(context)}
             return _asking(question, AwaitingType.CONFIRMATION, "_create_trip", context=asked)
         return self._created(context, trip.named(name, _attribution(context)))
 
@@ -207,7 +207,7 @@ class TripPlanner(MiniApp):
             why = f"I cannot find {escaped(query)} in {self._lookup.source}"
             if isinstance(found, VenueProblem):
                 why = f"{found.value[0].upper()}{found.value[1:]}"
-            asked = {"original_query": query, "message_id": context.message_id}
+            asked = {"original_query": query, **_said_in(context)}
             question = f"{why}. Shall I add it by name only?"
             return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
         if len(found) == 1:
@@ -334,9 +334,15 @@ class TripPlanner(MiniApp):
 
 
 def _attribution(context: MiniAppContext, *, in_asked: bool = False) -> Attribution:
-    """Author and message of what is said. in_asked: the message is the one that led to the question."""
-    message_id = int(context.asked["message_id"]) if in_asked else context.message_id
-    return Attribution(context.user_id, clean(context.user_name), message_id)
+    """Author and messages of what is said. in_asked: the messages are those that led to the question."""
+    where = context.asked if in_asked else _said_in(context)
+    message_id, parts = int(where["message_id"]), tuple(map(int, where.get("parts", ())))
+    return Attribution(context.user_id, clean(context.user_name), message_id, parts)
+
+
+def _said_in(context: MiniAppContext) -> dict[str, Any]:
+    """The ids of the messages in which it is said, for the context of a question."""
+    return {"message_id": context.message_id, "parts": [*context.parts]}
 
 
 def _about(venue: Venue, message: str, action: LastAction, follow_up: FollowUp | None = None) -> MiniAppResponse:

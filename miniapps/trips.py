@@ -24,11 +24,16 @@ PHRASES = {"must_try": "must try {}", "vibe": "vibe: {}", "best_for": "best for 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The author and the message of something said."""
+    """The author and the message of something said. parts: earlier messages of the author that have some of it."""
 
     author_id: int
     author: str
     message_id: int
+    parts: tuple[int, ...] = ()
+
+    @property
+    def message_ids(self) -> tuple[int, ...]:
+        return self.message_id, *self.parts
 
 
 @dataclass(frozen=True, slots=True)

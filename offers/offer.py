@@ -70,7 +70,8 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A mini-app's stored follow-up, offered once when it is due. source_id: id of the message that led to it."""
+    """A mini-app's stored follow-up, offered once when it is due. source_id: id of the message that led to it;
+    source_parts: of the earlier messages of its burst."""
 
     id: str
     miniapp_id: str
@@ -80,6 +81,10 @@ class Note:
     user_id: int
     source_id: int
     due: AwareDatetime
+    source_parts: tuple[int, ...] = ()
+
+    def is_from(self, message_id: int) -> bool:
+        return message_id == self.source_id or message_id in self.source_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,7 @@ class ProactiveOffers:
             return False
         channel.recent.revise(message)
         if is_reworded:
-            self._drop_notes(channel, lambda note: note.source_id == message.message_id)
+            self._drop_notes(channel, lambda note: note.is_from(message.message_id))
         offer = channel.offer
         is_subject = bool(offer and offer.opportunity.subject and offer.subject_id == message.message_id)
         if offer and is_subject:
@@ -271,7 +271,7 @@ class ProactiveOffers:
         """Follows a deletion."""
         if channel := self._channels.get(channel_id):
             channel.recent.remove(message_ids)
-            self._drop_notes(channel, lambda note: note.source_id in message_ids)
+            self._drop_notes(channel, lambda note: any(map(note.is_from, message_ids)))
             if channel.offer and channel.offer.subject_id in message_ids:
                 self._offers.end(channel, Ending.WITHDRAWN)
             elif channel.offer and channel.offer.message_id in message_ids:  # somebody deleted the offer itself

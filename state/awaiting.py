@@ -45,8 +45,8 @@ class Prompt:
     """A question of ours that awaits a reply. user_id: who may answer; None: anyone. deadline: aware.
 
     miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
-    None: not yet. source_id, source_user_id: the message that led to it, and its author. misses: how many messages of
-    its user were answered without resolving it.
+    None: not yet. source_id, source_user_id: the message that led to it, and its author; source_parts: the earlier
+    messages of its burst. misses: how many messages of its user were answered without resolving it.
     """
 
     id: str
@@ -62,6 +62,12 @@ class Prompt:
     source_id: int = 0
     source_user_id: int | None = None
     misses: int = 0
+    source_parts: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The ids of the messages that led to it."""
+        return self.source_id, *self.source_parts
 
 
 class Miss(Enum):
@@ -244,11 +250,13 @@ class ConversationStateManager:
         question: str = "",
         guild_id: int = 0,
         source_id: int = 0,
+        source_parts: tuple[int, ...] = (),
     ) -> Prompt:
         """Opens a prompt, which replaces one of the same user, and sets the soft context in its conversation_state.
 
         user_id: who may answer; None: anyone. source_miniapp_id: who gets the answer; None: the mini-app that
-        source_handler names before its dot, or the agent. source_id: the message that led to the question.
+        source_handler names before its dot, or the agent. source_id: the message that led to the question;
+        source_parts: the earlier messages of its burst.
         Raises ConversationStateError.
         """
         soft_context = NOTHING
@@ -268,6 +276,7 @@ class ConversationStateManager:
             guild_id=guild_id,
             source_id=source_id,
             source_user_id=user_id,
+            source_parts=source_parts,
         )
         self._touch(chat_guid).put(prompt)
         if soft_context:

@@ -353,5 +353,6 @@ class Records:
             message.author_id,
             message.message_id,
             now + follow_up.after,
+            question.parts,
         )
         self._offers.note(question.channel_id, note)

@@ -201,7 +201,12 @@ class TurnMaker:
             newest = turn.questions[-1]  # others may have been withdrawn meanwhile
             miniapp_id, where = newest.meaning.miniapp_id if newest.by_miniapp else None, newest.channel_id
             opened = self._prompts.open(
-                outcome.ask, newest.message, guild_id=newest.guild_id, channel_id=where, miniapp_id=miniapp_id
+                outcome.ask,
+                newest.message,
+                guild_id=newest.guild_id,
+                channel_id=where,
+                miniapp_id=miniapp_id,
+                parts=newest.parts,
             )
             if opened:
                 return opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,13 +12,15 @@ from agents.gateway import Asked
 from conversation import MessageRecord
 from discord_io.actions import NOT_TOLD, DiscordActions
 from discord_io.channel_history import HISTORY_MESSAGES, UNREAD_FORWARD
+from miniapps.venues import SampleVenues, Venue
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import in_snapshots, kill, life, on_disk
-from tests.support.scene import Scene
-from tests.support.stub_model import Call, Reply
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Call, Reply, StubModel
+from turns.answering import CHANGED
 
 pytestmark = pytest.mark.slow
 
@@ -415,6 +418,54 @@ async def test_a_mini_app_keeps_nothing_that_its_author_edited_out(scene: Scene,
     assert SECRET not in (await scene.ask("Ben", "list our trip")).content
     await scene.bot.snapshots.settled()
     assert not in_snapshots(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("how", ["edit", "delete"])
+@pytest.mark.parametrize("what", ["a question", "a name"])
+async def test_a_mini_app_keeps_nothing_of_any_message_of_a_burst_that_goes(
+    stub: StubModel, what: str, how: str
+) -> None:
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub, burst_seconds=2) as scene:
+        said = scene.mention("Chloe", f"add {SECRET} bar")
+        card = await scene.answer_to(scene.say("Chloe", "to the trip"))
+        if what == "a name":
+            await scene.answer_to(scene.say("Chloe", "yes"))
+        await (scene.delete(said) if how == "delete" else scene.edit(said, "never mind"))
+        if what == "a question":
+            await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
+        assert SECRET not in (await scene.ask("Ben", "list our trip")).content
+        await scene.bot.snapshots.settled()
+        assert not {"prompts", "miniapps"}.intersection(in_snapshots(scene.folder, SECRET))
+
+
+async def test_a_question_of_a_mini_apps_goes_once_what_led_to_it_is_edited(scene: Scene) -> None:
+    said = scene.mention("Chloe", f"add {SECRET} bar to the trip")
+    card = await scene.answer_to(said)
+    await scene.edit(said, "never mind")
+    await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
+    await scene.bot.snapshots.settled()
+    assert "prompts" not in in_snapshots(scene.folder, SECRET)
+
+
+async def test_what_is_edited_while_a_mini_app_looks_it_up_is_not_kept(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, looks, gate = SampleVenues.find, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: SampleVenues, query: str, limit: int) -> Sequence[Venue]:
+        looks.set()
+        await gate.wait()
+        return await find(self, query, limit)
+
+    monkeypatch.setattr(SampleVenues, "find", slow)
+    said = scene.mention("Chloe", f"add {SECRET} bar to the trip")
+    await looks.wait()
+    await scene.edit(said, "never mind")
+    gate.set()
+    assert (await scene.answer_to(said)).content == CHANGED
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
 
 
 async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
