@@ -222,8 +222,24 @@ class ChannelConversation:
         ]
 
     def asked(self, agent: str, message_ids: Collection[int]) -> None:
-        """Notes messages as questions to a remote agent, or as its answers."""
-        self.remote = dict([*self.remote.items(), *dict.fromkeys(message_ids, agent).items()][-MAX_REMOTE:])
+        """Notes messages as questions to a remote agent, or as its answers.
+
+        Of too many the older half is not remembered, and so could not be taken back any more: agents that were told
+        some of it begin new conversations.
+        """
+        noted = [*self.remote.items(), *dict.fromkeys(message_ids, agent).items()]
+        kept = MAX_REMOTE // 2 if len(noted) > MAX_REMOTE else MAX_REMOTE
+        self._leave(agent for _, agent in noted[:-kept])
+        self.remote = dict(noted[-kept:])
+
+    def told_beside(self, agent: str, said: Sequence[MessageRecord]) -> None:
+        """Notes messages of which a remote agent is told some words beside its questions. As asked() if too many."""
+        new = {m.message_id: m.said_by for m in said}
+        told = self.told_before.get(agent, {}) | new
+        if len(told) > MAX_REMOTE:
+            self._leave([agent])
+            told = new
+        self.told_before[agent] = told
 
     def seen_since(self, people: Collection[int]) -> int:
         """The first message id at which all these people had spoken here, and so were present; 0 for no people."""
@@ -315,8 +331,11 @@ class ChannelConversation:
         told = {}
         for agent in self.told_before.keys() | self.remote.values():
             asked = {i: people.get(i) or (UNKNOWN,) for i, one in self.remote.items() if one == agent}
-            told[agent] = dict(sorted((self.told_before.get(agent, {}) | asked).items())[-MAX_REMOTE:])
-        return LeftStates(dict(self.states), told, self.last_activity)
+            told[agent] = self.told_before.get(agent, {}) | asked
+        # Where more is not remembered, it could not be taken back any more: the agent begins a new conversation.
+        kept = {agent: told for agent, told in told.items() if len(told) <= MAX_REMOTE}
+        states = {agent: state for agent, state in self.states.items() if agent in kept}
+        return LeftStates(states, kept, self.last_activity)
 
     def _told(self, message_ids: Collection[int]) -> set[str]:
         """The remote agents that were told any of these messages."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
-from channel_conversation import MAX_REMOTE, ChannelConversation
+from channel_conversation import ChannelConversation
 from clock import Clock, utc_now
 from llm_history import Cut, History, waits_for
 from state.agent_state import AgentState
@@ -203,8 +203,7 @@ class ConversationManager:
         agent begins a new conversation."""
         if conversation := self.get(channel_id):
             said = [m for m in conversation.messages if not m.is_bot and any(word in m.text for word in words)]
-            told = conversation.told_before.get(agent, {}) | {m.message_id: m.said_by for m in said}
-            conversation.told_before[agent] = dict([*told.items()][-MAX_REMOTE:])
+            conversation.told_beside(agent, said)
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:

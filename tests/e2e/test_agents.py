@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import channel_conversation
 from playground.model import Message
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
@@ -234,6 +235,41 @@ async def test_of_several_agents_each_that_was_told_what_somebody_mentioned_begi
             await stage.ask("Ben", f"{agent}: and in May?")
     chats = [path.split("/")[-2] for path in docs.paths if path.endswith("/chat")]
     assert chats == ["conv-1", "conv-2", "conv-3", "conv-4"]
+
+
+@pytest.mark.parametrize("seconds", [1, HOUR])
+@pytest.mark.parametrize("how", ["deleted", "forgotten"])
+async def test_an_agent_that_was_told_more_than_is_remembered_begins_anew(
+    stub: StubModel,
+    docs: RemoteAgent,
+    roster: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    seconds: float,
+) -> None:
+    """In one conversation, and over several: what was told it first could not be taken back any more."""
+    monkeypatch.setattr(channel_conversation, "MAX_REMOTE", 6)
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster):
+        said = stage.mention("Chloe", "docs: my code is bluebell")
+        await stage.answer_to(said)
+        for number in range(2):
+            clock.advance(seconds)
+            await stage.ask("Ben", f"docs: what is {number}?")
+            assert docs.paths[-1].split("/")[-2] == "conv-1"
+        for number in range(2):
+            clock.advance(seconds)
+            await stage.ask("Ada", f"docs: what is {number}?")
+        clock.advance(seconds)
+        if how == "deleted":
+            await stage.delete(said)
+        else:
+            await stage.use("Chloe", "forget")
+        await stage.ask("Ben", "docs: and in May?")
+        assert (last := docs.paths[-1]).split("/")[-2] != "conv-1"
+        await stage.ask("Ben", "docs: and in June?")
+        assert docs.paths[-1] == last
 
 
 async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_with_whose_words_that_was(
