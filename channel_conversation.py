@@ -38,7 +38,7 @@ from understanding.names import add_to, called_by_name, index_of
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
 MAX_REMOTE = 2_000  # message ids remembered as a remote agent's questions and answers
 MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
-MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
+MAX_REVISIONS = 20_000  # edits and deletions remembered while a turn runs; Discord deletes 100 messages at once
 MAX_TAKEN_BACK = 20_000  # ids of deleted messages and forgotten people, from all channels
 WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 

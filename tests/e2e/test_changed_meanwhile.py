@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from playground.model import Message
+from playground.model import Event, Message
 from tests.e2e.test_who_may_read import newcomer
+from tests.support.lives import on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -72,6 +73,29 @@ async def test_a_question_that_waits_is_completed_only_from_words_that_stand(stu
         gate.set()
         await scene.answer_to(asked)
         assert SECRET not in "".join(completed)
+
+
+async def test_what_is_deleted_while_an_answer_is_made_is_gone_also_if_thousands_go(scene: Scene) -> None:
+    """As when those who manage the channel clear it."""
+    scene.stub.default = lambda _: Reply("I see.")
+    told = scene.mention("Chloe", f"my code is {SECRET}")
+    await scene.answer_to(told)
+    gate = scene.held("Here you are.")
+    asked = scene.mention("Ada", "what is the time?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.delete(told)
+    channel, before = scene.pg.world.channel(told.channel_id), told.id - (1 << 40)
+    for number in range(20):
+        heard = scene.bot.wait_for("raw_bulk_message_delete", timeout=PATIENCE_SECONDS)
+        ids = tuple(range(before - 100 * number, before - 100 * number - 100, -1))
+        scene.pg.world.emit(Event(name="MESSAGE_DELETE_BULK", channel=channel, ids=ids))
+        await heard
+    gate.set()
+    await scene.answer_to(asked)
+    await scene.ask("Ben", "what did Chloe say?")
+    assert SECRET not in scene.told()
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
 
 
 # Of somebody who opted out, whose question is told from where it waits
