@@ -216,6 +216,25 @@ async def test_an_agent_that_was_told_what_somebody_mentioned_begins_anew_once_t
         assert docs.paths[-1].split("/")[-2] == "conv-2"
 
 
+@pytest.mark.parametrize(
+    "mention", ["<@{}>", "Dora's", "https://example.com/@everyone/bluebell <:bluebell:123456789012345678>"]
+)
+async def test_an_agent_begins_anew_however_what_it_was_told_was_mentioned(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, mention: str
+) -> None:
+    name = "dora" if mention.startswith("Dora") else "Dora (bluebell)"
+    async with open_stage(stub, tmp_path / "state") as stage, life(stage, **roster, shared_context=True):
+        dora = stage.pg.add_person(name)
+        await stage.ask(name, "ask yourself where Paris is")
+        said = stage.mention("Chloe", f"ask yourself about {mention.format(dora)} plan")
+        await stage.answer_to(said)
+        await stage.ask("Ben", "docs: how many days of holiday do I have?")
+        assert "Last mentioned" in docs.contents[-1]
+        await stage.delete(said)
+        await stage.ask("Ben", "docs: and in May?")
+        assert docs.paths[-1].split("/")[-2] == "conv-2"
+
+
 @pytest.mark.parametrize("when", ["in the conversation", "after it"])
 async def test_of_several_agents_each_that_was_told_what_somebody_mentioned_begins_anew_once_that_goes(
     stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, when: str
