@@ -17,7 +17,6 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     PartStartEvent,
-    TextContent,
     TextPart,
     ToolCallPart,
     UserPromptPart,
@@ -39,10 +38,10 @@ from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
     as_sent,
-    as_text,
     flat,
     is_picture,
     next_history,
+    told_since,
     turn_content,
     with_request,
     without_pictures,
@@ -421,10 +420,9 @@ class GeneralAgent:
         before = as_sent(request.history[:position])
         # The signed thoughts of another model are of no use to this one.
         said = suspended.said if run.by.name == suspended.model else [*map(without_thoughts, suspended.said)]
-        since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         run.messages, run.began, run.is_resumed = [*before, *said], len(before), True
-        run.history = request.history[:position]
-        run.prompt = flat([TextContent(since), *run.content])
+        run.history, run.since = request.history[:position], request.history[position + 1 :]
+        run.prompt = told_since(run.since, request.place.bot_name, run.content)
         run.results, run.words_of = suspended.deferred_results(), suspended.words_of
         run.asked = suspended.asked(request.asked)
 

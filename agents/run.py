@@ -38,7 +38,15 @@ from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
-from agents.turn_input import as_noted_now, as_sent, flattened, has_images, is_picture, without_pictures
+from agents.turn_input import (
+    as_noted_now,
+    as_sent,
+    flattened,
+    has_images,
+    is_picture,
+    told_since,
+    without_pictures,
+)
 from llm_history import CHARACTERS_PER_TOKEN
 from state.message import MessageRecord, Source
 from state.spending import LONG_ANSWER, Lost, Spent
@@ -75,7 +83,8 @@ class Run:
 
     by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked:
     for whom tools run. history: what it was told before, as it is kept; told: the channel's messages that it is
-    sent anew; content: the prompt with them, unless it is_resumed. memory: the messages as its provider stores
+    sent anew; content: the prompt with them. since: where it is_resumed, what was told since it asked; content then
+    follows that in one prompt, behind the tools' results. memory: the messages as its provider stores
     them; None: it stores none. messages: those sent to the model; from `began` on, those of this run. prompt,
     results: with which a suspended run is resumed; words_of: the sources of the words in them. settings: of each
     request. goes_on: the provider has the earlier messages stored. is_simple: pictures and earlier tool use are
@@ -97,6 +106,7 @@ class Run:
     history: Sequence[ModelMessage] = ()
     told: Sequence[MessageRecord] = ()
     content: Sequence[UserContent] = ()
+    since: Sequence[ModelMessage] = ()
     memory: ServerState | None = None
     messages: list[ModelMessage] = field(default_factory=list)
     began: int = 0
@@ -258,7 +268,7 @@ class Run:
     def leave_out_gone(self, request: AgentRequest) -> None:
         """Leaves out of what is sent next what was edited, deleted or forgotten meanwhile, also of tool results.
 
-        What the model has said in this run stays, as it is one answer; so does what a resumed run began with.
+        What the model has said in this run stays, as it is one answer.
         """
         if not request.gone:
             return
@@ -267,7 +277,13 @@ class Run:
         made = [without_results(message, request.gone) for message in self.made]
         told = {"told": [message.message_id for message in self.told]}
         prompt = ModelRequest(parts=[UserPromptPart(content=as_noted_now(self.content, request))], metadata=told)
-        *before, now = request.current([*self.history, prompt])
+        *before, now = request.current([*self.history, *self.since, prompt])
+        if self.is_resumed:
+            earlier = len(request.current([*self.history]))
+            content = told_since(before[earlier:], request.place.bot_name, _content_of(now), images=not self.is_simple)
+            made = [_with_prompt(message, content) for message in made]
+            made = [*map(without_pictures, made)] if self.requests else made
+            before = before[:earlier]
         sent = [*as_sent(before), *([] if self.is_resumed else [flattened(now)])]
         if self.is_simple or not self.may_use_tools:
             sent = [message for message in sent if not is_tool_use(message)]
@@ -295,6 +311,18 @@ class Run:
         refuses_tools = self.may_use_tools and "tool" in complaint.lower()
         self.may_use_tools = self.may_use_tools and not refuses_tools
         return refuses_tools
+
+
+def _content_of(message: ModelMessage) -> Sequence[UserContent]:
+    return [item for part in message.parts if isinstance(part, UserPromptPart) for item in part.content]
+
+
+def _with_prompt(message: ModelMessage, content: str | Sequence[UserContent]) -> ModelMessage:
+    """The message with this content in place of its prompt, if it has one."""
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [replace(p, content=content) if isinstance(p, UserPromptPart) else p for p in message.parts]
+    return replace(message, parts=parts)
 
 
 def size_of(tool: ToolDefinition, models: Sequence[Model] = ()) -> int:

@@ -184,6 +184,13 @@ def as_sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     return sent
 
 
+def told_since(
+    history: Sequence[ModelMessage], bot_name: str, content: Sequence[UserContent], *, images: bool = True
+) -> str | list[UserContent]:
+    """The prompt of a resumed run: what was told since it asked, as text, and the turn's prompt. images: as flat()."""
+    return flat([TextContent("".join(as_text(one, bot_name) for one in history)), *content], images=images)
+
+
 def as_text(message: ModelMessage, bot_name: str) -> str:
     """A message of the history as a line of text."""
     message = without_pictures(flattened(message))

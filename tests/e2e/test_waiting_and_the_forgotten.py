@@ -243,6 +243,38 @@ async def test_what_goes_while_an_answer_is_made_is_not_told_in_its_next_request
     assert SECRET not in json.dumps(scene.stub.requests[-1])
 
 
+@pytest.mark.parametrize("by", ["forgetting", "opting out", "deleting", "editing"])
+@pytest.mark.parametrize("said_to", ["the bot", "Ben"])
+async def test_what_was_said_before_its_question_was_answered_goes_while_it_uses_tools(
+    scene: Scene, said_to: str, by: str
+) -> None:
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    scene.stub.replies.append(call("ask_text", question="Which city?"))
+    await scene.ask("Ben", "what is the weather like?")
+    to = scene.pg.bot_id if said_to == "the bot" else scene.pg.person("Ben")
+    said = scene.say("Chloe", f"<@{to}> my code is {SECRET}")
+    await scene.decision(said)
+    await scene.at_rest()
+    scene.stub.replies.append(Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK))
+    replied = scene.say("Ben", "in Paris")
+    await scene.shows("Let")
+    assert SECRET in json.dumps(scene.stub.requests[-1])
+    match by:
+        case "forgetting" | "opting out":
+            await scene.use("Chloe", "forget" if by == "forgetting" else "optout")
+        case "deleting":
+            await scene.delete(said)
+        case _:
+            await scene.edit(said, "never mind")
+    known = len(scene.stub.requests)
+    gate.set()
+    await scene.outcome(replied)
+    assert len(scene.stub.requests) == known + 1
+    assert "in Paris" in tool_results(scene.stub.requests[-1])
+    assert 'Now answer "Ben".' in scene.stub.requests[-1]["messages"][-3]["content"]
+    assert SECRET not in json.dumps(scene.stub.requests[-1])
+
+
 async def test_what_a_newcomer_may_not_read_does_not_come_with_an_edit_while_they_are_answered(scene: Scene) -> None:
     scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
     newcomer(scene)
