@@ -22,7 +22,7 @@ from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Allowance
 from state.message import requoted
-from state.optout import redacted, without_quote
+from state.optout import redacted, without_label, without_quote
 from state.spending import Payer
 from understanding.stopping import Stop
 
@@ -140,10 +140,11 @@ class Question:
 
     def requoted(self, edited: MessageRecord | None) -> Question:
         """The question with its quote, if it has one, after the quoted message was edited, or without it and the name
-        of its author after that was deleted or forgotten (None)."""
+        of its author after that was deleted or forgotten (None); so is a click without its words, which are from there.
+        """
         message = self.message
         if edited is None and message.reply_to_author:
-            return replace(self, message=without_quote(message))
+            return replace(self, message=without_label(message) if message.is_label else without_quote(message))
         has_quote = message.reply_to_text or message.reply_files
         return replace(self, message=requoted(message, edited)) if has_quote else self
 
