@@ -27,16 +27,15 @@ from llm_history import (
     waits_for,
     without_words,
 )
-from state.agent_state import AgentState
+from remote_memory import RemoteMemory
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
 from state.optout import UNREAD, without_label, without_quote
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Told, Unwelcome, people_of
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
-MAX_REMOTE = 2_000  # message ids remembered as a remote agent's questions and answers
 MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
 MAX_REVISIONS = 20_000  # edits and deletions remembered while a turn runs; Discord deletes 100 messages at once
 MAX_TAKEN_BACK = 20_000  # ids of deleted messages and forgotten people, from all channels
@@ -47,19 +46,18 @@ WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision l
 class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
-    since: id of its first message, not counting earlier ones put before it. remote: message id to the remote agent that
-    was asked it or said it; states: agent name to its state for the next question; left: agents that must begin a new
-    conversation; told_before: as in LeftStates.told. names: user id to the author's name; called: a word to the user
-    called by it, 0 where several share it; named: message id to the users it mentions, names or replies to. waits:
-    whether a run in the history waits for an answer. taken_back: deleted messages and forgotten people since the turn
-    began; tainted: those people whose words its answer may still have. looked_up: people whose words tools read, or
-    earlier answers drew on, and the other channels where tools read them. unsaid: questions whose answers were dropped
-    during the turn; sources: forgotten messages, after which all answers go, as they may quote them. told_off: people
-    who told the bot to keep out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread.
-    came_from: the channel it moved here from, and the last message there. unwelcome: what was done to an unprompted
-    answer; follow-ups are off until somebody calls the bot. has_answered: whether the current or last turn has recorded
-    its history. passed_over: messages older than told_through that the model was not told, since each waited for a turn
-    of its own. is_revived: it had expired, and was restored for a missed message.
+    since: id of its first message, not counting earlier ones put before it. remote: what remote agents were told.
+    names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
+    message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
+    taken_back: deleted messages and forgotten people since the turn began; tainted: those people whose words its answer
+    may still have. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
+    tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
+    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
+    has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
+    last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
+    bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
+    told_through that the model was not told, since each waited for a turn of its own. is_revived: it had expired, and
+    was restored for a missed message.
     """
 
     channel_id: int
@@ -83,10 +81,7 @@ class ChannelConversation:
     taken_back: OrderedDict[Source, None] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
-    remote: dict[int, str] = field(default_factory=dict)
-    states: dict[str, AgentState] = field(default_factory=dict)
-    left: frozenset[str] = frozenset()
-    told_before: Told = field(default_factory=dict)
+    remote: RemoteMemory = field(default_factory=RemoteMemory)
     waits: bool = False
     told_off: frozenset[int] = frozenset()
     unwelcome: Unwelcome | None = None
@@ -109,8 +104,8 @@ class ChannelConversation:
         """
         if message.is_bot:
             # A remote agent still knows what it was told in earlier conversations.
-            agent = self.remote.get(message.message_id)
-            before = people_of([self.told_before.get(agent or "", {})]) - {UNKNOWN}
+            agent = self.remote.asked.get(message.message_id)
+            before = people_of([self.remote.told_before.get(agent or "", {})]) - {UNKNOWN}
             people = frozenset(self.people_told_of() | before | self.tainted)
             same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
             message = replace(message, drew_on=next(same, people))
@@ -216,30 +211,10 @@ class ChannelConversation:
 
     def untold(self) -> list[MessageRecord]:
         """What the model was not told, oldest first, except its own messages and what other agents were asked."""
-        known, through, passed = self.own | self.remote.keys(), self.told_through, self.passed_over
+        known, through, passed = self.own | self.remote.asked.keys(), self.told_through, self.passed_over
         return [
             m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
         ]
-
-    def asked(self, agent: str, message_ids: Collection[int]) -> None:
-        """Notes messages as questions to a remote agent, or as its answers.
-
-        Of too many the older half is not remembered, and so could not be taken back any more: agents that were told
-        some of it begin new conversations.
-        """
-        noted = [*self.remote.items(), *dict.fromkeys(message_ids, agent).items()]
-        kept = MAX_REMOTE // 2 if len(noted) > MAX_REMOTE else MAX_REMOTE
-        self._leave(agent for _, agent in noted[:-kept])
-        self.remote = dict(noted[-kept:])
-
-    def told_beside(self, agent: str, said: Sequence[MessageRecord]) -> None:
-        """Notes messages of which a remote agent is told some words beside its questions. As asked() if too many."""
-        new = {m.message_id: m.said_by for m in said}
-        told = self.told_before.get(agent, {}) | new
-        if len(told) > MAX_REMOTE:
-            self._leave([agent])
-            told = new
-        self.told_before[agent] = told
 
     def seen_since(self, people: Collection[int]) -> int:
         """The first message id at which all these people had spoken here, and so were present; 0 for no people."""
@@ -274,7 +249,7 @@ class ChannelConversation:
         # The bot edits its own message many times as it streams, and Discord sends an edit for each unfurled link.
         is_edited = before is None or before.words_in(self.channel_id) != message.words_in(self.channel_id)
         if is_edited and not message.is_bot:
-            self._leave(self._told([message.message_id]))
+            self.remote.leave(self.remote.told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
             self._replay(self.messages)
 
@@ -283,7 +258,7 @@ class ChannelConversation:
 
         Of a message that the model wrote, the answer in the history goes too.
         """
-        self._leave(self._told(message_ids))
+        self.remote.leave(self.remote.told(message_ids))
         own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
         count = len(self.messages)
@@ -293,7 +268,7 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
-        if author_id in self.people_told_of() | people_of(self.told_before.values()):
+        if author_id in self.people_told_of() | people_of(self.remote.told_before.values()):
             self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
@@ -311,8 +286,7 @@ class ChannelConversation:
         theirs |= answers.keys() | {m.message_id for m in self.messages if author_id in m.forwarded_from}
         others = {m.message_id for m in self.messages} - theirs
         # The author of a trimmed message is not known any more.
-        self._leave(agent for i, agent in self.remote.items() if i not in others)
-        self._leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & people_of([told]))
+        self.remote.forget(author_id, others)
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
         cuts = filter(None, map(origin_in, self.llm_history))
         if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
@@ -328,25 +302,7 @@ class ChannelConversation:
     def left_states(self) -> LeftStates:
         """The remote agents' states for the channel's next conversation."""
         people = {m.message_id: (*m.addressees,) if m.is_bot else m.said_by for m in self.messages}
-        told = {}
-        for agent in self.told_before.keys() | self.remote.values():
-            asked = {i: people.get(i) or (UNKNOWN,) for i, one in self.remote.items() if one == agent}
-            told[agent] = self.told_before.get(agent, {}) | asked
-        # Where more is not remembered, it could not be taken back any more: the agent begins a new conversation.
-        kept = {agent: told for agent, told in told.items() if len(told) <= MAX_REMOTE}
-        states = {agent: state for agent, state in self.states.items() if agent in kept}
-        return LeftStates(states, kept, self.last_activity)
-
-    def _told(self, message_ids: Collection[int]) -> set[str]:
-        """The remote agents that were told any of these messages."""
-        before = {agent for agent, told in self.told_before.items() if not told.keys().isdisjoint(message_ids)}
-        return before | {self.remote[i] for i in message_ids if i in self.remote}
-
-    def _leave(self, agents: Iterable[str]) -> None:
-        """Ends these remote agents' conversations: they cannot be made to forget, so each begins a new one."""
-        for agent in set(agents):
-            self.states.pop(agent, None)
-            self.left |= {agent}
+        return self.remote.left_states(people, self.last_activity)
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = unsaid(self.llm_history, questions, self.sources)

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from channel_conversation import ChannelConversation
 from clock import Clock, utc_now
 from llm_history import Cut, History, waits_for
+from remote_memory import RemoteMemory
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome, people_of
@@ -91,7 +92,7 @@ class ConversationManager:
         left = self.left_states(channel_id)
         self._left.pop(channel_id, None)
         if left:
-            conversation.states, conversation.told_before = dict(left.states), dict(left.told)
+            conversation.remote = RemoteMemory(states=dict(left.states), told_before=dict(left.told))
         self._conversations[channel_id] = conversation
         self._on_change(channel_id)
         return conversation
@@ -164,7 +165,7 @@ class ConversationManager:
         other messages hold the text."""
         if conversation := self.get(channel_id):
             conversation.own -= {message_id}
-            conversation.remote.pop(message_id, None)
+            conversation.remote.asked.pop(message_id, None)
         self.forget_messages(channel_id, [message_id])
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
@@ -175,9 +176,9 @@ class ConversationManager:
     def record_agent_state(self, channel_id: int, agent: str, state: AgentState | None) -> None:
         """Keeps a remote agent's state for its next question; None: there is none to keep."""
         if conversation := self.get(channel_id):
-            if state is not None and agent not in conversation.left:
-                conversation.states[agent] = state
-            conversation.left -= {agent}
+            if state is not None and agent not in conversation.remote.left:
+                conversation.remote.states[agent] = state
+            conversation.remote.left -= {agent}
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
 
@@ -194,7 +195,9 @@ class ConversationManager:
     def drawing_on(self, channel_id: int) -> list[int]:
         """The other channels whose conversations have words that tools read in this one, or whose remote agents know
         some that were forwarded from it."""
-        told = {i: c.told_before for i, c in self._conversations.items()} | {i: s.told for i, s in self._left.items()}
+        told = {i: c.remote.told_before for i, c in self._conversations.items()} | {
+            i: s.told for i, s in self._left.items()
+        }
         known = {i for i, by_agent in told.items() if channel_id in people_of(by_agent.values())}
         return [*known.union(c.channel_id for c in self._conversations.values() if channel_id in c.looked_up)]
 
@@ -212,7 +215,7 @@ class ConversationManager:
                 if not named.isdisjoint(message.ids_in_text)
                 or any(word in f"{message.content}\n{message.text}".casefold() for word in folded)
             ]
-            conversation.told_beside(agent, said)
+            conversation.remote.tell_beside(agent, said)
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
@@ -306,9 +309,9 @@ class ConversationManager:
             told_through=kept.told_through,
             own=kept.own,
             llm_history=kept.llm_history,  # which is replaced, and never changed
-            remote=dict(kept.remote),
-            states=dict(kept.states),
-            told_before=dict(kept.told_before),
+            remote=dict(kept.remote.asked),
+            states=dict(kept.remote.states),
+            told_before=dict(kept.remote.told_before),
             unwelcome=kept.unwelcome,
             declines=kept.declines,
             looked_up=kept.looked_up,
@@ -332,12 +335,12 @@ class ConversationManager:
         known = self._left.get(channel_id) or self._conversations.get(channel_id)
         if known is None:
             return []
-        told = known.told if isinstance(known, LeftStates) else known.told_before
+        told = known.told if isinstance(known, LeftStates) else known.remote.told_before
         return {message_id for ids in told.values() for message_id in ids}
 
     def _expire(self, conversation: ChannelConversation) -> None:
         self._conversations.pop(conversation.channel_id, None)
-        if conversation.states:
+        if conversation.remote.states:
             self._left[conversation.channel_id] = conversation.left_states()
         self._on_change(conversation.channel_id)
 
@@ -371,9 +374,7 @@ class ConversationManager:
             told_through=stored.told_through,
             own=stored.own,
             since=stored.since,
-            remote=dict(stored.remote),
-            states=dict(stored.states),
-            told_before=dict(stored.told_before),
+            remote=RemoteMemory(dict(stored.remote), dict(stored.states), told_before=dict(stored.told_before)),
             unwelcome=stored.unwelcome,
             declines=stored.declines,
             looked_up=stored.looked_up,
@@ -384,7 +385,7 @@ class ConversationManager:
         now = self._clock()
         idle = at - conversation.last_activity if at else abs(now - conversation.last_activity)
         if self.is_over(channel_id, idle, at or now) and (at or not self._holds[channel_id]):
-            if conversation.states:
+            if conversation.remote.states:
                 self._left[channel_id] = conversation.left_states()
             return None
         self._left.pop(channel_id, None)

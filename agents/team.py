@@ -64,7 +64,7 @@ class Team:
             question,
             before[-RECENT_MESSAGES:],
             is_addressed=bot_id in question.mentions and not is_reply,
-            last=conversation.remote.get(message.message_id, GENERAL) if message else None,
+            last=conversation.remote.asked.get(message.message_id, GENERAL) if message else None,
             bot_name=place.bot_name,
         )
 

@@ -17,8 +17,8 @@ from incoming import Incoming
 from offers.offer import LABELS, Reply
 from persistence.snapshots import Snapshots
 from place import Place
-from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
-from state.prompts import Ask, AwaitingType, ResolutionType
+from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
+from state.prompts import Ask, AwaitingType, Prompt, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given
 from turns.admission import Admission
 from turns.message_handler import MessageHandler

@@ -17,8 +17,8 @@ from conversation import MessageRecord
 from discord_io.card import Card
 from discord_io.channel_wire import PostError, Wires
 from discord_io.split import MAX_LENGTH, clipped, length
-from state.awaiting import ConversationStateManager, Miss, Prompt
-from state.prompts import Ask, AwaitingType
+from state.awaiting import ConversationStateManager, Miss
+from state.prompts import Ask, AwaitingType, Prompt
 
 log = structlog.get_logger()
 

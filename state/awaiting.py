@@ -20,7 +20,7 @@ from pydantic import AwareDatetime, JsonValue, TypeAdapter
 
 from clock import Clock, utc_now
 from state.metrics import Metrics
-from state.prompts import Ask, AwaitingType, ResolutionType, read_state
+from state.prompts import Ask, AwaitingType, ChatGuid, Prompt, ResolutionType, read_state
 from state.resolution import resolve
 from understanding.enrichment import enrich
 
@@ -29,8 +29,6 @@ MISSES_BEFORE_ASKING_AGAIN = 2
 ON_ITS_WAY = timedelta(seconds=2)  # how long a message or a click may take to come here
 NOTHING: Mapping[str, Any] = {}
 
-ChatGuid = int | str  # a channel's id
-
 
 class RouteTarget(StrEnum):
     """Who answers. GPT5 is the document's name for the agent."""
@@ -38,36 +36,6 @@ class RouteTarget(StrEnum):
     MINIAPP = "miniapp"
     AGENT = "agent"
     GPT5 = "agent"
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A question of ours that awaits a reply. user_id: who may answer; None: anyone. deadline: aware.
-
-    miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
-    None: not yet. source_id, source_user_id: the message that led to it, and its author; source_parts: the earlier
-    messages of its burst. misses: how many messages of its user were answered without resolving it.
-    """
-
-    id: str
-    chat_guid: ChatGuid
-    user_id: int | None
-    ask: Ask
-    miniapp_id: str | None
-    opened_at: AwareDatetime
-    deadline: AwareDatetime
-    question: str = ""
-    guild_id: int = 0
-    message_id: int | None = None
-    source_id: int = 0
-    source_user_id: int | None = None
-    misses: int = 0
-    source_parts: tuple[int, ...] = ()
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The ids of the messages that led to it."""
-        return self.source_id, *self.source_parts
 
 
 class Miss(Enum):

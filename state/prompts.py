@@ -1,4 +1,4 @@
-"""A prompt's question as a value: which kind of answer is awaited, among which options.
+"""A prompt as a value, and its question: which kind of answer is awaited, among which options.
 
 The kinds, the names and the form of `conversation_state` are those of the document "Conversation State Manager".
 """
@@ -13,11 +13,12 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import PydanticCustomError
 
 from understanding.choice_text import Option
 
+ChatGuid = int | str  # a channel's id
 MAX_KEYS = 20  # of soft context, which is passed on with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 GO_ON = "Go on"
@@ -89,6 +90,36 @@ class Ask:
         """
         count = Counter(map(_name, self.options))
         return tuple(_name(o) if count[_name(o)] == 1 else _told_apart(o, self.options) for o in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A question of ours that awaits a reply. user_id: who may answer; None: anyone. deadline: aware.
+
+    miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
+    None: not yet. source_id, source_user_id: the message that led to it, and its author; source_parts: the earlier
+    messages of its burst. misses: how many messages of its user were answered without resolving it.
+    """
+
+    id: str
+    chat_guid: ChatGuid
+    user_id: int | None
+    ask: Ask
+    miniapp_id: str | None
+    opened_at: AwareDatetime
+    deadline: AwareDatetime
+    question: str = ""
+    guild_id: int = 0
+    message_id: int | None = None
+    source_id: int = 0
+    source_user_id: int | None = None
+    misses: int = 0
+    source_parts: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The ids of the messages that led to it."""
+        return self.source_id, *self.source_parts
 
 
 def as_json(value: object) -> JsonValue:

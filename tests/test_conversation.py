@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_conversation import LONG_ANSWERS, MAX_REMOTE, WORDED
+from channel_conversation import LONG_ANSWERS, WORDED
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
+from remote_memory import MAX_REMOTE, RemoteMemory
 from state.agent_state import UMSState
 from tests.support.clock import NOON, FakeClock
 from tests.support.discord_payloads import a_bot, a_message
@@ -209,7 +210,7 @@ def test_a_conversation_has_no_empty_sets_of_its_own() -> None:
     conversation.add(replace(answer, content="There you are."))
     conversation.answered(turn(question))
     assert conversation.own == {answer.message_id}
-    for name in ("passed_over", "unsaid", "sources", "looked_up", "tainted", "left"):
+    for name in ("passed_over", "unsaid", "sources", "looked_up", "tainted"):
         assert getattr(conversation, name) is getattr(fresh, name), name
 
 
@@ -332,18 +333,18 @@ def with_docs(manager: ConversationManager | None = None) -> ChannelConversation
     question, answer = said(ANNA, "docs: where?", message_id=1), said(BOT, "page 12", message_id=2)
     manager = ConversationManager() if manager is None else manager
     conversation = manager.start(CHANNEL, [question, answer, said(BEN, "tea?", message_id=3)])
-    conversation.asked("docs", [1, 2])
-    conversation.states["docs"] = STATE
+    conversation.remote.ask("docs", [1, 2])
+    conversation.remote.states["docs"] = STATE
     return conversation
 
 
 def test_the_general_agent_is_not_told_what_another_was_asked() -> None:
     conversation = with_docs()
     assert [m.message_id for m in conversation.untold()] == [3]
-    assert conversation.remote == {1: "docs", 2: "docs"}
-    conversation.asked("docs", range(10, 10_000))
-    assert len(conversation.remote) <= MAX_REMOTE
-    assert not conversation.states
+    assert conversation.remote.asked == {1: "docs", 2: "docs"}
+    conversation.remote.ask("docs", range(10, 10_000))
+    assert len(conversation.remote.asked) <= MAX_REMOTE
+    assert not conversation.remote.states
 
 
 def test_what_another_agent_was_asked_is_stored_and_was_not_before_there_were_any(
@@ -354,7 +355,7 @@ def test_what_another_agent_was_asked_is_stored_and_was_not_before_there_were_an
     assert kept
     stored = StoredConversation.from_json(kept.to_json())
     assert (stored.remote, stored.states) == ({1: "docs", 2: "docs"}, {"docs": STATE})
-    conversation.remote, conversation.states = {}, {}
+    conversation.remote = RemoteMemory()
     now = manager.stored(CHANNEL)
     assert now
     earlier = now.to_json().replace(b'"remote":{},"states":{},', b"")
@@ -382,6 +383,6 @@ def test_what_is_deleted_or_edited_of_it_ends_the_agents_conversation(
     """Of a message that was trimmed it is not known whose it was."""
     conversation = with_docs()
     change(conversation)
-    assert (conversation.states, conversation.left) == (
+    assert (conversation.remote.states, conversation.remote.left) == (
         ({}, frozenset({"docs"})) if is_over else ({"docs": STATE}, frozenset())
     )

@@ -35,6 +35,7 @@ FLOORS = (
     ("decision",),
     ("conversation",),
     ("channel_conversation",),
+    ("remote_memory",),
     ("stored_conversation",),
     ("llm_history",),
     ("files",),

@@ -17,8 +17,8 @@ from discord_io.channel_wire import Problem
 from discord_io.prompt_cards import CALLED_OFF, EXPIRED, settled
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
-from state.awaiting import ConversationStateManager, Prompt
-from state.prompts import Ask, AwaitingType, ResolutionType
+from state.awaiting import ConversationStateManager
+from state.prompts import Ask, AwaitingType, Prompt, ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, running

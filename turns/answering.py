@@ -299,11 +299,11 @@ class Answering:
     def _for_remote(self, request: AgentRequest, turn: Turn, conversation: ChannelConversation) -> AgentRequest:
         """A remote agent is told the questions, and nothing else of the channel but what all agents are told."""
         parts = [part.message_id for part in turn.adopted or ()]
-        conversation.asked(turn.agent, [*parts, *(q.message_id for q in request.questions)])
+        conversation.remote.ask(turn.agent, [*parts, *(q.message_id for q in request.questions)])
         if request.shared:
             self._records.shared(conversation.channel_id, turn.agent, request.shared.values())
-        conversation.left -= {turn.agent}
-        return replace(request, state=conversation.states.get(turn.agent))
+        conversation.remote.left -= {turn.agent}
+        return replace(request, state=conversation.remote.states.get(turn.agent))
 
     def _for_model(
         self,

@@ -10,8 +10,9 @@ from decider import addresses_others, is_called, names_others
 from discord_io.prompt_cards import LET_GO, PromptCards, ending_of
 from miniapps.router import MiniAppRouter
 from offers.open_offers import OpenOffers
-from state.awaiting import ConversationStateManager, Meaning, Prompt, RouteTarget
+from state.awaiting import ConversationStateManager, Meaning, RouteTarget
 from state.message import as_one, without_call
+from state.prompts import Prompt
 from turns.turn import UNREAD, Discord, Question, said_before
 
 

@@ -15,8 +15,8 @@ from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed
 from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
-from state.awaiting import Prompt
 from state.budget import Budget
+from state.prompts import Prompt
 from state.spending import PAYER
 from turns.answering import Answering
 from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered

@@ -357,7 +357,7 @@ class TurnQueue:
             is_unknown = turn is not None and turn.ready is not None and turn.ready.history is None
             by_model = not (question.by_miniapp or (turn and turn.is_remote) or is_unknown)
             if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):
-                conversation.asked(turn.agent, [message.message_id])
+                conversation.remote.ask(turn.agent, [message.message_id])
             self._conversations.record_message(question.channel_id, message, by_model=by_model)
 
         return StreamedReply(

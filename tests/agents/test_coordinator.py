@@ -92,7 +92,7 @@ async def test_with_the_general_agent_alone_nobody_is_asked(fast: Fast, text: st
     team = Team(FakeAgent(), {}, Picker([], model=fast.model, purse=NotingPurse()), bot=Me())
     answer = replied(ANNA)
     conversation = ChannelConversation(CHANNEL, NOON, NOON, [answer])
-    conversation.asked(last, [answer.message_id] if last else [])
+    conversation.remote.ask(last, [answer.message_id] if last else [])
     place = Place(bot_name="Parley")
     assert await team.pick(said(ANNA, text), conversation, place) == Choice(GENERAL, Why.ONLY)
     assert fast.asked == []

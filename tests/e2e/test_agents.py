@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import channel_conversation
+import remote_memory
 from playground.model import Message
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
@@ -268,7 +268,7 @@ async def test_an_agent_that_was_told_more_than_is_remembered_begins_anew(
     seconds: float,
 ) -> None:
     """In one conversation, and over several: what was told it first could not be taken back any more."""
-    monkeypatch.setattr(channel_conversation, "MAX_REMOTE", 6)
+    monkeypatch.setattr(remote_memory, "MAX_REMOTE", 6)
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster):
         said = stage.mention("Chloe", "docs: my code is bluebell")

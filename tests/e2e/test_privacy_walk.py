@@ -8,7 +8,7 @@ import pytest
 
 from bench.privacy.__main__ import walked
 from bench.privacy.words import Said, Words
-from channel_conversation import ChannelConversation
+from remote_memory import RemoteMemory
 from state.consent import Forgotten
 from tests.support.stub_model import StubModel
 
@@ -23,7 +23,7 @@ async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("owner", "broken"), [(Forgotten, "mark"), (ChannelConversation, "asked")])
+@pytest.mark.parametrize(("owner", "broken"), [(Forgotten, "mark"), (RemoteMemory, "ask")])
 async def test_a_walk_finds_what_is_known_still_after_it_was_forgotten(
     stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, broken: str
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from state import ConversationStateManager, ProcessingResult, ResolutionType, RouteTarget
-from state.awaiting import Miss, Prompt
+from state.awaiting import Miss
+from state.prompts import Prompt
 from tests.support.clock import FakeClock
 from tests.support.people import ANNA, BEN
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from state import ConversationStateManager, ResolutionType
-from state.awaiting import ChatGuid, Prompt
+from state.prompts import ChatGuid, Prompt
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, CHANNEL
 
