@@ -73,7 +73,7 @@ class ChannelConversation:
     called: dict[str, int] = field(default_factory=dict)
     named: dict[int, frozenset[int]] = field(default_factory=dict)
     own: frozenset[int] = NOBODY
-    revisions: Changes = field(default_factory=dict)
+    revisions: OrderedDict[int, MessageRecord | None] = field(default_factory=OrderedDict)
     unsaid: frozenset[int] = NOBODY
     sources: frozenset[int] = NOBODY
     looked_up: frozenset[int] = NOBODY
@@ -320,7 +320,11 @@ class ChannelConversation:
         gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.words_in(here))]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A running turn was told the old words, and will bring them back in its history.
-        self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
+        self.revisions.update(changes)
+        for message_id in changes:
+            self.revisions.move_to_end(message_id)
+        while len(self.revisions) > MAX_REVISIONS:
+            self.revisions.popitem(last=False)
         self.llm_history = reworded(self.llm_history, changes)
         self.take_back(("message", i) for i in gone)
 
