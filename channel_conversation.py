@@ -37,8 +37,7 @@ from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
 MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
-MAX_REVISIONS = 20_000  # edits and deletions remembered while a turn runs; Discord deletes 100 messages at once
-MAX_TAKEN_BACK = 20_000  # ids of deleted messages and forgotten people, from all channels
+MAX_TAKEN_BACK = 20_000  # edits, deletions and people forgotten while a turn runs; Discord deletes 100 messages at once
 WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 
 
@@ -323,7 +322,7 @@ class ChannelConversation:
         self.revisions.update(changes)
         for message_id in changes:
             self.revisions.move_to_end(message_id)
-        while len(self.revisions) > MAX_REVISIONS:
+        while len(self.revisions) > MAX_TAKEN_BACK:
             self.revisions.popitem(last=False)
         self.llm_history = reworded(self.llm_history, changes)
         self.take_back(("message", i) for i in gone)

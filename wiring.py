@@ -30,7 +30,7 @@ from config import Settings
 from decider import FollowupTier, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
-from discord_io.channel_history import HISTORY_AGE, ChannelHistory
+from discord_io.channel_history import ChannelHistory
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import why_mute
 from discord_io.notices import Notices
@@ -197,7 +197,8 @@ class Parts(StateParts):
             self.consent,
             self.proactive_offers,
         )
-        self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
+        reread = timedelta(days=self._settings.retention_days)
+        self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots, reread)
         agents, side = self.agents, self.agents.side
         compaction = Compaction(self.conversations, self.records, side.summarizer, self._settings.session_tokens)
         preparing = Preparing(
@@ -276,7 +277,7 @@ class Parts(StateParts):
             conversations=self.conversations,
             decision_log=self.decision_log,
             people=self.people,
-            reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
+            reread=timedelta(days=settings.retention_days),
             clock=self._clock,
         )
         self.requests = self._requests_of_all(self.cluster) if self.cluster else None

@@ -42,16 +42,23 @@ class ChannelHistory:
     """The messages shortly before a message in its channel, from the cache or, if that has too few, from Discord.
 
     The bot's own messages are only taken from the transcript: from Discord it would not know whose words they may
-    quote, and whether these people were forgotten since.
+    quote, and whether these people were forgotten since. reread: the age up to which the message that opened a thread
+    is read: up to there it is known who was forgotten.
     """
 
     def __init__(
-        self, client: discord.Client, reader: MessageReader, consent: Consent, transcripts: Transcripts
+        self,
+        client: discord.Client,
+        reader: MessageReader,
+        consent: Consent,
+        transcripts: Transcripts,
+        reread: timedelta,
     ) -> None:
         self._client = client
         self._reader = reader
         self._consent = consent
         self._transcripts = transcripts
+        self._reread = reread
 
     async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> list[MessageRecord]:
         """The messages of people and bots, including its own, oldest first, as far as the model may be shown them."""
@@ -64,7 +71,7 @@ class ChannelHistory:
                 earlier = await read_messages(channel, limit=HISTORY_MESSAGES, before=before)
             except FAILURES as error:  # those in the cache are used all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
-        starter = await self._starter(channel_id, earlier)
+        starter = await self._starter(channel_id, earlier, asked)
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE and m.id != channel_id]
         read = {m.id: self._reader.record(m) for m in earlier if is_persons(m) or is_other_bots(m, me)}
         own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
@@ -82,8 +89,11 @@ class ChannelHistory:
         records = [self._consent.tellable(channel_id, record) for record in said if record]
         return [record for record in (starter, *records) if record]
 
-    async def _starter(self, channel_id: int, earlier: Sequence[discord.Message]) -> MessageRecord | None:
-        """The message from which a thread was started, which has the thread's id; None: none, or the bot's own.
+    async def _starter(
+        self, channel_id: int, earlier: Sequence[discord.Message], asked: MessageRecord
+    ) -> MessageRecord | None:
+        """The message from which a thread was started, which has the thread's id; None: none, the bot's own, or too
+        old.
 
         It is in the thread's first message, a system message, or is fetched if the thread is too long to have that.
         """
@@ -100,7 +110,7 @@ class ChannelHistory:
                 found = thread.starter_message or await channel.fetch_message(thread.id)
             except FAILURES as error:  # it was not started from a message
                 log.info("history_failed", channel=channel_id, detail=str(error))
-        if found is None or not is_persons(found):
+        if found is None or not is_persons(found) or asked.timestamp - found.created_at > self._reread:
             return None
         # Without what it replies to: of a reply, drew_on would say only whom it quotes, and not from where it comes.
         read = replace(self._reader.record(found), reply_to_id=None, reply_to_author_id=None, reply_to_author="")

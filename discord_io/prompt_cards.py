@@ -151,7 +151,7 @@ class PromptCards:
         Soft context may come from any of them."""
         self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
-            told = {*prompt.sources, prompt.message_id, *self._said_for(prompt)}
+            told = {prompt.source_id, *prompt.source_parts, prompt.message_id, *self._said_for(prompt)}
             if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
@@ -163,7 +163,7 @@ class PromptCards:
         if is_quoted:
             self._states.drop_soft_context(channel_id)
         asked = [p for p in self._states.prompts(channel_id) if p.miniapp_id]
-        quoting = [p for p in asked if message_id in p.sources or message_id in self._said_for(p)]
+        quoting = [p for p in asked if message_id in (p.source_id, *p.source_parts, *self._said_for(p))]
         self.settle(filter(self._states.clear_prompt, quoting), WITHDRAWN)
         return is_quoted or bool(quoting)
 

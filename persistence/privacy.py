@@ -20,7 +20,7 @@ from persistence.snapshots import Snapshots
 class Privacy:
     """Carries out privacy requests. See commands.Privacy for what commands call.
 
-    reread: the age up to which messages are ever read from Discord again.
+    reread: the age up to which messages are read from Discord again unasked: up to there it is known who was forgotten.
     """
 
     def __init__(

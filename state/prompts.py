@@ -116,11 +116,6 @@ class Prompt:
     misses: int = 0
     source_parts: tuple[int, ...] = ()
 
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The ids of the messages that led to it."""
-        return self.source_id, *self.source_parts
-
 
 def as_json(value: object) -> JsonValue:
     """A copy of the value as it would come back from a store: a tuple as a list, the member of an enum as its value.

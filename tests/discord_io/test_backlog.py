@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import discord
@@ -66,7 +66,7 @@ class Room:
         places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
         consent = Consent(self.opted_out, self.forgotten)
         reader = MessageReader(self.bot, places, consent, name_calls=False, clock=discord.utils.utcnow)
-        history = ChannelHistory(self.bot, reader, consent, NothingKept())
+        history = ChannelHistory(self.bot, reader, consent, NothingKept(), timedelta(days=30))
         return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None), Shards(), history)
 
     def news(self, after: int, *channels: str) -> list[str]:

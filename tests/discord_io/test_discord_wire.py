@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import discord
 import pytest
@@ -113,7 +114,7 @@ async def adopted_by(process: Process, pg: Playground, question: Message, *later
     places = Places(process, GuildSettings(PlaceSettings()), clock=discord.utils.utcnow)
     consent = Consent(OptOut(), Forgotten())
     reader = MessageReader(process, places, consent, name_calls=False, clock=discord.utils.utcnow)
-    history = ChannelHistory(process, reader, consent, NothingKept())
+    history = ChannelHistory(process, reader, consent, NothingKept(), timedelta(days=30))
     backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None), Shards(), history)
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None

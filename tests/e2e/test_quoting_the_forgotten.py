@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,9 @@ from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import call, link
-from tests.support.lives import in_snapshots, kill, life, on_disk
-from tests.support.scene import Scene, open_scene
+from tests.support.clock import FakeClock
+from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
+from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns.answering import CHANGED
 
@@ -466,6 +468,33 @@ async def test_what_is_edited_while_a_mini_app_looks_it_up_is_not_kept(
     assert (await scene.answer_to(said)).content == CHANGED
     await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("days", [0.1, 29, 31])
+@pytest.mark.parametrize("how", ["forgotten", "not forgotten"])
+@pytest.mark.parametrize("what", ["a thread", "a post"])
+async def test_how_a_thread_began_is_not_told_once_it_is_forgotten_however_long_ago(
+    stub: StubModel, tmp_path: Path, what: str, how: str, days: float
+) -> None:
+    """It is read from Discord where a conversation begins in the thread."""
+    stub.default, clock = lambda _: Reply("I see."), FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
+        ada, chloe, general = stage.pg.person("Ada"), stage.pg.person("Chloe"), stage.pg.channel("general")
+        if what == "a thread":
+            said = stage.say("Chloe", f"my code is {SECRET}")
+            await stage.ask("Ada", "hello")
+            opened = stage.bot.wait_for("thread_create", timeout=PATIENCE_SECONDS)
+            thread = stage.pg.open_thread(general, ada, "names", message=said)
+        else:
+            opened = stage.bot.wait_for("thread_create", timeout=PATIENCE_SECONDS)
+            thread = stage.pg.forum_post(stage.pg.add_channel("forum", type=15), chloe, "names", f"my code is {SECRET}")
+        await opened
+        if how == "forgotten":
+            await forgotten(stage)
+        clock.advance(days * 86_400)
+        stage.bot.parts.sweep()
+        await stage.answer_to(stage.pg.post(thread, ada, f"<@{stage.pg.bot_id}> what is this about?"))
+        assert (SECRET in stage.told()) == (how == "not forgotten" and days < 30)
 
 
 async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
