@@ -126,6 +126,7 @@ class GeneralAgent:
         self._stall = stall_seconds
         self._toolless: set[str] = set()  # the names of models that accept no tools
         self._unopened: set[str] = set()  # the names of models that close their thoughts with a tag, but open none
+        self._hiding: set[str] = set()  # the names of models that were found to hide thoughts, though nothing tells so
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
@@ -258,7 +259,7 @@ class GeneralAgent:
             return None
         output = max(0, MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
         tokens = run.sent + output
-        unseen = UNSEEN_TOKENS if run.by.thinks else 0
+        unseen = UNSEEN_TOKENS if run.by.thinks or run.by.name in self._hiding else 0
         match await request.allowance.reserve(tokens, unseen, output=output, models=run.by.names):
             case None:
                 run.unseen = request.allowance.unseen
@@ -343,9 +344,11 @@ class GeneralAgent:
             spent = run.spent(told, is_whole=response.finish_reason is not None)
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             request.count(run.tokens, spent)
+            thoughts = counted(stream.usage.details.get("reasoning_tokens", 0))
+            if thoughts > (run.output - run.began_at) // CHARACTERS_PER_TOKEN:
+                self._hiding.add(run.by.name)
             if any(isinstance(part, TextPart) for part in response.parts):
-                hidden = stream.usage.details.get("reasoning_tokens", 0)
-                run.said += counted(stream.usage.output_tokens) - counted(hidden)
+                run.said += counted(stream.usage.output_tokens) - thoughts
         return self._add_response(request, run, response)
 
     def _add_response(self, request: AgentRequest, run: Run, response: ModelResponse) -> bool:

@@ -121,6 +121,23 @@ async def test_whoever_has_spent_their_own_budget_since_keeps_no_answer_from_tho
         assert (await scene.decision(scene.mention("Ada", "and now?"))).reason is Reason.DAILY_CAP
 
 
+@pytest.mark.parametrize("thoughts", [4, 5_000])
+async def test_for_a_model_that_was_found_to_hide_thoughts_they_are_reserved_from_then_on(
+    stub: StubModel, thoughts: int
+) -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": thoughts}}
+    stub.used = lambda tokens: dict.fromkeys(USAGE, tokens) | details  # type: ignore[method-assign]
+    async with open_scene(stub, turn_tokens=50_000) as scene:
+        await scene.ask("Ada", "what do you think of tea?")
+        gate = scene.halted()
+        question = scene.mention("Ada", "and of coffee?")
+        await scene.shows("First")
+        reserved = scene.bot.parts.limits._reserved[(Scope.TOTAL, 0), False]
+        assert (reserved == 50_000) is (thoughts == 5_000)
+        gate.set()
+        await scene.answer_to(question)
+
+
 async def test_every_call_is_counted_by_what_it_was_for(stub: StubModel, rules_of_thumb: None) -> None:  # noqa: ARG001
     async with open_scene(stub, use_llm_judge=True, prices=PRICES) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
