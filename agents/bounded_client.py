@@ -30,6 +30,7 @@ MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Response
 MAX_BODY_BYTES = 64 * 1024
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
+PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 1_000  # in all lists of an event or body together: each is validated on its own, a choice in 40 us
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
@@ -56,8 +57,9 @@ def asks_another(error: Exception) -> bool:
     return True
 
 
-def bound(provider: Any) -> None:
-    """Limits the responses to a pydantic-ai provider, also those to an HTTP client that it creates later.
+def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
+    """Limits the responses to a pydantic-ai provider, also those to an HTTP client that it creates later. waits: for so
+    many seconds at most, if a server says when it takes a request again; if that is later, it has failed.
 
     Not xAI's and Amazon Bedrock's: they use no such client, and limit a message to 20 and 24 MB themselves.
     """
@@ -74,14 +76,18 @@ def bound(provider: Any) -> None:
     if is_shortened:
 
         class Shortening(kind):  # type: ignore[misc, valid-type]
-            """Shortens parsed data, and tells of what is sent once more. No public method sees that; copies of the
-            client have this class, too."""
+            """Shortens parsed data, does not wait for long, and tells of what is sent once more. No public method sees
+            that; copies of the client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict):
                     leave_out(data)
                 shorten(data)
                 return super()._process_response_data(data=data, **how)
+
+            def _should_retry(self, response: Any) -> bool:
+                seconds = self._parse_retry_after_header(response.headers)
+                return not (seconds and seconds > waits) and super()._should_retry(response)
 
             async def _sleep_for_retry(self, *, response: Any, **how: Any) -> None:
                 if response is None and was_sent(sys.exception()):

@@ -17,7 +17,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from agents.bounded_client import asks_another, bound
+from agents.bounded_client import PATIENCE_SECONDS, asks_another, bound
 from agents.demo import demo_model
 from agents.lighter_requests import adapt_once, send_as_is
 from agents.providers import RENAMED, meant, provider_of
@@ -31,6 +31,7 @@ DEMO = "demo"
 SETTINGS = ModelSettings(max_retries=1)
 # For conversations, whose prompts are repeated: some providers, as Anthropic, only cache on request.
 CACHED = ModelSettings(max_retries=1, cache=True)
+OTHERS_WAIT = 2.0  # seconds that a server may say that it is busy for, before the next of several models is asked
 HUGGING_FACE = "https://router.huggingface.co/v1"
 FETCHING_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
 # Tags that no model writes itself; models understand them when thoughts that a provider separated are sent back.
@@ -51,7 +52,9 @@ def build_model(variable: str, names: str) -> Model:
     # Or pydantic-ai loads all prices as it builds a model, which takes 0.1 s: a thread does that after the start.
     set_custom_snapshot(DataSnapshot([], from_auto_update=False))
     try:
-        models = [_build_one(variable, name.strip()) for name in names.split(",")]
+        *others, last = names.split(",")
+        models = [*(_build_one(variable, one.strip(), waits=OTHERS_WAIT) for one in others)]
+        models.append(_build_one(variable, last.strip()))
         return models[0] if len(models) == 1 else FallbackModel(*models, fallback_on=asks_another)
     finally:
         set_custom_snapshot(None)
@@ -139,7 +142,7 @@ class Models:
         return self._by_name.get(name or default, self._by_name[default])
 
 
-def _build_one(variable: str, name: str) -> Model:
+def _build_one(variable: str, name: str, *, waits: float = PATIENCE_SECONDS) -> Model:
     if name.lower() == DEMO:
         return demo_model()
     provider = provider_of(name)
@@ -173,7 +176,7 @@ def _build_one(variable: str, name: str) -> Model:
     adapt_once(model)
     send_as_is(getattr(model, "client", None))
     if model.provider:
-        bound(model.provider)
+        bound(model.provider, waits=waits)
     return model
 
 

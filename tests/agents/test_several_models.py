@@ -9,10 +9,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from aiohttp import web
 from pydantic_ai.messages import ModelRequestAttempt, ModelResponse, ThinkingPart
 from structlog.testing import capture_logs
 
 from agents.asking import Suspended
+from agents.gateway import Answer, FailureKind
 from agents.general import GeneralAgent
 from agents.models import Models, NamedModel, build_model
 from place_settings.fields import Level, PlaceSettings
@@ -23,7 +25,7 @@ from state.spending import NOBODY, Spent
 from tests.agents.test_asking import WHICH, answer, asked, chosen, request
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, said
-from tests.support.stub_model import Call, Reply, StubModel
+from tests.support.stub_model import Body, Call, Reply, StubModel
 
 ELSE = {
     "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "a name that is in no setting",
@@ -115,6 +117,20 @@ async def test_of_models_that_stand_in_for_each_other_the_one_that_answered_is_n
             assert (await answer(agent, request(said(ANNA, "hi"), allowance=allowance))).model == expected
             spent += allowance.all_spent
     assert [one.model for one in spent] == ["openai:first", "openai:second"]
+
+
+@pytest.mark.parametrize(("names", "asked"), [(FIRST, ["first"]), (f"{FIRST},{SECOND}", ["first", "second"])])
+async def test_one_that_is_busy_for_long_is_not_waited_for(
+    stub: StubModel, names: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(body: Body) -> web.Response | None:
+        return web.Response(status=429, headers={"Retry-After": "100"}) if body["model"] == "first" else None
+
+    monkeypatch.setattr(stub, "refused", refused)
+    async with build_model("MODEL", names) as model:
+        outcome = await GeneralAgent(model, stall_seconds=5.0).respond(request(said(ANNA, "hi")), lambda _: None)
+    assert asked_of(stub) == asked
+    assert isinstance(outcome, Answer) or outcome.kind is FailureKind.BUSY  # type: ignore[union-attr]
 
 
 def test_a_run_that_waited_while_its_models_became_fewer_is_named_by_one_of_them(stub: StubModel) -> None:
