@@ -74,11 +74,20 @@ class Exporter(OTLPSpanExporter):
         return result
 
 
+class Unread(requests.Session):
+    """Reads nothing of a response but its status and headers: it may be packed, or have no end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = True
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None for a redirection, too, which is not followed anyway: else its body would be read."""
+
+
 def otlp_provider() -> TracerProvider:
     """The provider as OpenTelemetry's variables configure it. Raises ValueError for invalid ones."""
     resource = Resource({"service.name": "parley"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    session = requests.Session()
-    session.stream = True  # of a response nothing is read but its status: it may be packed, or have no end
-    provider.add_span_processor(BareSpans(Exporter(session=session)))
+    provider.add_span_processor(BareSpans(Exporter(session=Unread())))
     return provider

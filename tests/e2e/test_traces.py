@@ -50,6 +50,7 @@ class Receiver:
                 receiver.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
                 receiver.gate.wait()
                 self.send_response(receiver.status)
+                self.send_header("Location", "/elsewhere")  # which counts if the status is a redirection
                 self.end_headers()
                 with suppress(ConnectionError):
                     while receiver.says and receiver.said < MOST_SAID:
@@ -134,8 +135,9 @@ def test_a_variable_that_cannot_be_is_one_warning(monkeypatch: pytest.MonkeyPatc
     assert [entry["event"] for entry in logs] == ["traces_off"]
 
 
-def test_nothing_is_read_of_an_answer_without_end(receiver: Receiver) -> None:
-    receiver.says = bytes(65_536)
+@pytest.mark.parametrize("status", [200, 307])
+def test_nothing_is_read_of_an_answer_without_end(receiver: Receiver, status: int) -> None:
+    receiver.status, receiver.says = status, bytes(65_536)
     provider = otlp_provider()
     with capture_logs() as logs:
         provider.get_tracer("test").start_span("answer").end()
