@@ -43,22 +43,16 @@ class TurnHolder(Holder):
 
     def _may_quote(self, author_id: int, question: Question) -> bool:
         """Whether it answers something of ours that may have this person's words."""
-        prompt = question.meaning.prompt
-        return (
-            self._may_have(question.channel_id, prompt.message_id, author_id)
-            if prompt
-            else bool(question.meaning.about)
-        )
+        prompt, conversation = question.meaning.prompt, self._conversations.get(question.channel_id)
+        if prompt is None:
+            return bool(question.meaning.about)
+        return conversation is None or conversation.may_quote(prompt.message_id, author_id)
 
     def _is_quote_covered(self, channel_id: int, what: Forget, message: MessageRecord) -> bool:
-        """Whether its quote goes, also of an answer of ours in the conversation, which knows whose words that has."""
-        to, author_id = message.reply_to_id, what.author_id
-        return what.covers_quote(message) or (author_id is not None and self._may_have(channel_id, to, author_id))
-
-    def _may_have(self, channel_id: int, message_id: int | None, author_id: int) -> bool:
-        """Whether a message of ours may have this person's words."""
+        """Whether its quote goes, also of a message in the conversation, which knows whose words that has."""
         conversation = self._conversations.get(channel_id)
-        return conversation is None or conversation.may_quote(message_id, author_id)
+        quoted = conversation.find(message.reply_to_id or 0) if conversation else None
+        return what.covers_quote(message) or (quoted is not None and what.author_id in quoted.drew_on)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         return self._pending.taken(channel_id)

@@ -157,6 +157,30 @@ async def test_a_waiting_question_of_somebody_who_opted_out_no_longer_quotes_an_
     assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("is_talking", [False, True], ids=["nothing was said", "others talk"])
+async def test_a_waiting_question_of_somebody_who_opted_out_keeps_its_quote_when_others_are_forgotten(
+    stub: StubModel, tmp_path: Path, *, is_talking: bool
+) -> None:
+    """Also where the conversation, if there is one, does not know what it quotes."""
+    stub.default, clock = lambda _: Reply("I see."), FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, turns_at_once=1):
+        stage.pg.add_channel("help")
+        said = stage.say("Ada", "it shows error 42", channel="help")
+        await stage.use("Ben", "optout")
+        clock.advance(7_200)  # so that it is told only as a quote
+        if is_talking:
+            await stage.ask("Ada", "hello", channel="help")
+        known, gate = len(stub.requests), stage.held("I see.")
+        stage.mention("Ada", "hello")
+        await stage.until(lambda: len(stub.requests) == known + 1)
+        asked = stage.mention("Ben", "what does that mean?", channel="help", reply_to=said.id)
+        await stage.decision(asked)
+        await forgotten(stage)
+        gate.set()
+        await stage.answer_to(asked)
+        assert "it shows error 42" in stage.told()
+
+
 async def test_a_summary_of_an_answer_goes_whose_question_they_had_deleted(stage: Scene) -> None:
     async with life(stage, session_tokens=2_000):
         stage.stub.replies.append(Reply(QUOTING))
