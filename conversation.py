@@ -17,6 +17,7 @@ from remote_memory import RemoteMemory
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome, people_of
+from understanding.shared_context import mentioning
 
 __all__ = [
     "ChannelConversation",
@@ -205,17 +206,8 @@ class ConversationManager:
         """Notes words that a remote agent is told beside its questions. When a message with one of them is deleted, the
         agent begins a new conversation."""
         if conversation := self.get(channel_id):
-            spoken, folded = [m for m in conversation.messages if not m.is_bot], [word.casefold() for word in words]
-            names = {m.author_id: m.author for m in spoken} | {m.reply_to_author_id: m.reply_to_author for m in spoken}
-            named = {who for who, name in names.items() if name in words}
-            # A mention has an id in place of the name, and a link may be shown otherwise than it was written.
-            said = [
-                message
-                for message in spoken
-                if not named.isdisjoint(message.ids_in_text)
-                or any(word in f"{message.content}\n{message.text}".casefold() for word in folded)
-            ]
-            conversation.remote.tell_beside(agent, said)
+            spoken = [m for m in conversation.messages if not m.is_bot]
+            conversation.remote.tell_beside(agent, [*filter(mentioning(words, spoken), spoken)])
             self._on_change(channel_id)
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:

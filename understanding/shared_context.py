@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 from urllib.parse import urlsplit
@@ -75,14 +75,36 @@ def in_words(shared: Mapping[str, str]) -> str:
     return f"Last mentioned in the channel, in people's own words: {json.dumps(dict(shared), ensure_ascii=False)}"
 
 
+def mentioning(values: Collection[str], messages: Collection[Message]) -> Callable[[Message], bool]:
+    """Returns a function that tells whether any of these values may have been mentioned in one of these messages: as
+    shown to readers, as it was written, or by a person's id."""
+    folded = [value.casefold() for value in values]
+    authors = {(m.author_id, m.author) for m in messages}
+    names = authors | {(m.reply_to_author_id or 0, m.reply_to_author) for m in messages}
+    named = {who for who, name in names if _line(name) in values}
+
+    def may_mention(message: Message) -> bool:
+        text = _line(f"{message.content} {message.readable}").casefold()
+        return not named.isdisjoint(map(int, MENTION.findall(message.content))) or any(
+            value in text for value in folded
+        )
+
+    return may_mention
+
+
 def _newest(find: Callable[[Message], str | None], messages: Sequence[Message]) -> str:
     return _tidy(next((value for m in reversed(messages) if (value := find(m)) is not None), ""))
 
 
 def _tidy(value: str) -> str:
-    """The value on one line, without invisible characters and surrogates; empty if too long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in value).split())
-    return line if len(line) <= MAX_VALUE else ""
+    """The value on one line, as _line(); empty if too long."""
+    return line if len(line := _line(value)) <= MAX_VALUE else ""
+
+
+def _line(text: str) -> str:
+    """The text on one line, without invisible characters and surrogates."""
+    line = " ".join(text.split())
+    return line if line.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in line).split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,12 +217,17 @@ async def test_an_agent_that_was_told_what_somebody_mentioned_begins_anew_once_t
 
 
 @pytest.mark.parametrize(
-    "mention", ["<@{}>", "Dora's", "https://example.com/@everyone/bluebell <:bluebell:123456789012345678>"]
+    ("name", "mention"),
+    [
+        ("Dora (bluebell)", "<@{}>"),
+        ("\N{WOMAN}\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER} Dora", "<@{}>"),
+        ("dora", "Dora's"),
+        ("Dora", "https://example.com/@everyone/bluebell <:bluebell:123456789012345678>"),
+    ],
 )
 async def test_an_agent_begins_anew_however_what_it_was_told_was_mentioned(
-    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, mention: str
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, name: str, mention: str
 ) -> None:
-    name = "dora" if mention.startswith("Dora") else "Dora (bluebell)"
     async with open_stage(stub, tmp_path / "state") as stage, life(stage, **roster, shared_context=True):
         dora = stage.pg.add_person(name)
         await stage.ask(name, "ask yourself where Paris is")
