@@ -30,7 +30,7 @@ from config import Settings
 from decider import FollowupTier, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
-from discord_io.channel_history import ChannelHistory
+from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import why_mute
 from discord_io.notices import Notices
@@ -278,6 +278,7 @@ class Parts(StateParts):
             decision_log=self.decision_log,
             people=self.people,
             reread=timedelta(days=settings.retention_days),
+            catches_up=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
         self.requests = self._requests_of_all(self.cluster) if self.cluster else None

@@ -102,10 +102,12 @@ class People:
         if self._stores(user_id):
             self._snapshots.store_row(OPTED_OUT, user_id, YES if user_id in self.opted_out else None)
 
-    def forget(self, channel_id: int | None, user_id: int | None, at: int) -> None:
-        """Marks messages in a channel or by a person, up to this id, as not to be read from Discord again."""
-        self.forgotten.mark(channel_id, user_id, at)
-        self._store_mark(channel_id, user_id)
+    def forget(self, channel_id: int | None, user_id: int | None, at: int, *, is_gone: bool = False) -> None:
+        """Marks messages in a channel or by a person, up to this id, as not to be read from Discord again. is_gone: the
+        channel is, so this is not stored."""
+        self.forgotten.mark(channel_id, user_id, at, is_gone=is_gone)
+        if not is_gone:
+            self._store_mark(channel_id, user_id)
 
     def _store_mark(self, channel_id: int | None, user_id: int | None) -> None:
         if user_id is not None and not self._stores(user_id):
@@ -118,11 +120,12 @@ class People:
         for user_id in self.opted_out:
             self._snapshots.store_row(OPTED_OUT, user_id, YES)
         for whose in self.forgotten:
-            self._store_mark(*whose)
+            if whose[0] not in self.forgotten.gone:
+                self._store_mark(*whose)
 
-    def sweep(self, oldest: int) -> None:
-        """Drops the marks up to this id, as older messages are not read any more."""
-        if self.forgotten.sweep(oldest):
+    def sweep(self, oldest: int, oldest_gone: int) -> None:
+        """As Forgotten.sweep()."""
+        if self.forgotten.sweep(oldest, oldest_gone):
             for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
                 self._snapshots.drop_rows(
                     kind, lambda row: row.id != LIST and (row.value is None or orjson.loads(row.value) <= oldest)

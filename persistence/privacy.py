@@ -21,6 +21,7 @@ class Privacy:
     """Carries out privacy requests. See commands.Privacy for what commands call.
 
     reread: the age up to which messages are read from Discord again unasked: up to there it is known who was forgotten.
+    catches_up: the same of channels that were deleted, or from whose guild the bot was removed.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Privacy:
         decision_log: DecisionLog,
         people: People,
         reread: timedelta,
+        catches_up: timedelta,
         clock: Clock,
     ) -> None:
         self._holders = holders
@@ -40,6 +42,7 @@ class Privacy:
         self._decision_log = decision_log
         self._people = people
         self._reread = reread
+        self._catches_up = catches_up
         self._clock = clock
         self._at_a_time = asyncio.Lock()  # so that repeated requests do not keep the writer busy
         self._export_at_a_time = asyncio.Lock()  # each reads everything, and holds all that somebody said
@@ -135,7 +138,8 @@ class Privacy:
         await self._snapshots.expire(before)
 
     def sweep(self) -> None:
-        self._people.sweep(id_at(self._clock() - self._reread))
+        now = self._clock()
+        self._people.sweep(id_at(now - self._reread), id_at(now - self._catches_up))
 
     async def settle(self) -> bool:
         return True  # export() also reads rows that are not stored yet
@@ -146,9 +150,10 @@ class Privacy:
 
     async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]], *also: Forget) -> None:
         """Removes it from all three places, even if one fails; then raises OSError. also: only from memory."""
+        is_gone = what.is_gone or what.guild_id is not None
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
             # Message ids tell older messages from newer ones by Discord's own clock.
-            self._people.forget(channel_id, what.author_id, what.through)
+            self._people.forget(channel_id, what.author_id, what.through, is_gone=is_gone)
         for each in (what, *also):
             self._holders.forget(each)
         await self._remove(removal)

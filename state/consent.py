@@ -15,26 +15,33 @@ MARKS = TypeAdapter(list[tuple[Whose, int]])
 
 
 class Forgotten:
-    """Marks up to which message something was forgotten, so that it is not read from Discord again."""
+    """Marks up to which message something was forgotten, so that it is not read from Discord again. gone: the channels
+    that were deleted, or from whose guild the bot was removed: there may be thousands, in which nobody asked for it."""
 
     def __init__(self) -> None:
         self.marks: dict[Whose, int] = {}
+        self.gone: set[int | None] = set()
 
     def __iter__(self) -> Iterator[Whose]:
         return iter(self.marks)
 
-    def mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
+    def mark(self, channel_id: int | None, author_id: int | None, at: int, *, is_gone: bool = False) -> None:
         """Marks messages up to the id `at` as forgotten; an older mark does not replace a newer one."""
+        (self.gone.add if is_gone else self.gone.discard)(channel_id)
         self.marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))
 
     def at(self, channel_id: int | None, author_id: int | None) -> int:
         """The id up to which messages were forgotten; -1: none were."""
         return self.marks.get((channel_id, author_id), -1)
 
-    def sweep(self, oldest: int) -> bool:
-        """Drops the marks up to this id, as older messages are not read any more. Returns whether there were any."""
-        left = {whose: at for whose, at in self.marks.items() if at > oldest}
-        changed, self.marks = len(left) < len(self.marks), left
+    def sweep(self, oldest: int, oldest_gone: int) -> bool:
+        """Drops the marks up to these ids, the second for channels that are gone, as older messages are not read any
+        more. Returns whether there were any of others."""
+        left = {
+            whose: at for whose, at in self.marks.items() if at > (oldest_gone if whose[0] in self.gone else oldest)
+        }
+        changed = any(whose not in left and whose[0] not in self.gone for whose in self.marks)
+        self.marks, self.gone = left, self.gone.intersection(channel_id for channel_id, _ in left)
         return changed
 
 

@@ -27,7 +27,7 @@ async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) 
 async def test_a_walk_finds_what_is_known_still_after_it_was_forgotten(
     stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, broken: str
 ) -> None:
-    monkeypatch.setattr(owner, broken, lambda *_: None)
+    monkeypatch.setattr(owner, broken, lambda *_, **__: None)
     for seed in range(20):  # some two in five find it; what a walk meets depends on the machine's speed, too
         walk = await walked(stub, tmp_path / str(seed), seed, steps=60, lives=2)
         if any("forgotten" in found for found in walk.found):

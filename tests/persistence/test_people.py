@@ -58,7 +58,7 @@ async def test_what_is_stored_is_known_after_a_restart(tmp_path: Path) -> None:
     later, snapshots = people(tmp_path)
     await later.load()
     assert known(later) == ({ANNA}, {OTHER}, 7, 6)
-    later.sweep(7)
+    later.sweep(7, 0)
     await snapshots.close()
     assert rows(tmp_path) == {OPTED_OUT: {ANNA: b"true"}, FORGOTTEN: {}, FORGOTTEN_CHANNEL: {OTHER: b"8"}}
 

@@ -16,6 +16,7 @@ from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
 from persistence.holders import Forget
+from persistence.people import FORGOTTEN_CHANNEL
 from state.consent import Consent, Forgotten
 from state.message import Appended
 from state.optout import UNREAD, OptOut
@@ -61,10 +62,23 @@ def test_marks_are_kept_until_nothing_so_old_is_read_any_more() -> None:
     forgotten, old, young = Forgotten(), said(ANNA), said(BEN)
     forgotten.mark(EVERYWHERE, ANNA, old.message_id)
     forgotten.mark(CHANNEL, EVERYBODY, young.message_id)
-    assert forgotten.sweep(old.message_id)
-    assert not forgotten.sweep(old.message_id)
+    assert forgotten.sweep(old.message_id, 0)
+    assert not forgotten.sweep(old.message_id, 0)
     assert not Consent(OptOut(), forgotten).is_forgotten(OTHER, old)
     assert Consent(OptOut(), forgotten).is_forgotten(CHANNEL, young)
+
+
+def test_marks_of_channels_that_are_gone_are_kept_for_a_shorter_time() -> None:
+    forgotten = Forgotten()
+    forgotten.mark(CHANNEL, EVERYBODY, 5)
+    forgotten.mark(OTHER, EVERYBODY, 5, is_gone=True)
+    assert not forgotten.sweep(4, 5)
+    assert set(forgotten) == {(CHANNEL, EVERYBODY)}
+    forgotten.mark(OTHER, EVERYBODY, 6, is_gone=True)
+    forgotten.mark(OTHER, EVERYBODY, 6)  # the bot was invited again, and somebody had it forgotten
+    assert forgotten.sweep(5, 6)
+    assert set(forgotten) == {(OTHER, EVERYBODY)}
+    assert not forgotten.gone
 
 
 def test_a_mark_never_goes_back() -> None:
@@ -159,6 +173,8 @@ async def test_a_channel_or_a_server_with_all_its_channels_is_forgotten_and_othe
     await life.privacy.forget_guild(GUILD, [OTHER, third])
     assert not on_disk(life.folder, "a word") + on_disk(life.folder, "more")
     assert not life.recorded(OTHER) + life.recorded(third)
+    assert life.bot.parts.forgotten.gone == {OTHER, third}
+    assert [row.id for row in await life.bot.snapshots.rows(FORGOTTEN_CHANNEL)] == [CHANNEL]
 
 
 async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life: Lifecycle) -> None:
