@@ -23,6 +23,17 @@ CLOCK = (Call("current_time", "{}", "call-clock"),)
 CODES = [f"{SECRET} it is", "daffodil"]
 
 
+async def take_back(scene: Scene, said: Message, by: str) -> None:
+    """Has a message of Chloe's go."""
+    match by:
+        case "forgetting" | "opting out":
+            await scene.use("Chloe", "forget" if by == "forgetting" else "optout")
+        case "deleting":
+            await scene.delete(said)
+        case _:
+            await scene.edit(said, "never mind")
+
+
 async def chosen_from(scene: Scene) -> Message:
     """The agent asks Ben which of Chloe's codes he means."""
     scene.stub.default = lambda _: Reply("I see.")
@@ -228,13 +239,7 @@ async def test_what_goes_while_an_answer_is_made_is_not_told_in_its_next_request
     asked = scene.mention("Ben", f"what does {link(scene, said)} say, and how late is it?")
     await scene.shows("Let")
     assert SECRET in scene.told() + "".join(tool_results(scene.stub.requests[-1]))
-    match by:
-        case "forgetting" | "opting out":
-            await scene.use("Chloe", "forget" if by == "forgetting" else "optout")
-        case "deleting":
-            await scene.delete(said)
-        case _:
-            await scene.edit(said, "never mind")
+    await take_back(scene, said, by)
     known = len(scene.stub.requests)
     gate.set()
     await scene.outcome(asked)
@@ -259,13 +264,7 @@ async def test_what_was_said_before_its_question_was_answered_goes_while_it_uses
     replied = scene.say("Ben", "in Paris")
     await scene.shows("Let")
     assert SECRET in json.dumps(scene.stub.requests[-1])
-    match by:
-        case "forgetting" | "opting out":
-            await scene.use("Chloe", "forget" if by == "forgetting" else "optout")
-        case "deleting":
-            await scene.delete(said)
-        case _:
-            await scene.edit(said, "never mind")
+    await take_back(scene, said, by)
     known = len(scene.stub.requests)
     gate.set()
     await scene.outcome(replied)
