@@ -294,8 +294,8 @@ def _permissions_of(user: discord.abc.User, channel: object) -> discord.Permissi
 
 def _reads_history(channel: object, authors: discord.Permissions | None) -> bool:
     """Whether the author may read the history there. authors: their permissions; None: unknown."""
-    if not has_rules(channel):
-        return True
+    if not has_rules(channel):  # as in a thread whose channel is unknown
+        return isinstance(channel, discord.abc.PrivateChannel) or is_direct(channel)
     if authors is not None:
         return may_read(channel, authors)
     return is_read_by_all_of(channel, channel)  # a message that is read later does not have its author's roles

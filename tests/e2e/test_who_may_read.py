@@ -12,6 +12,7 @@ from agents.searching import NOT_ALLOWED
 from agents.tools import NOT_GIVEN
 from discord_io.actions import READ_BY_FEWER
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+from playground.gateway import Gateway
 from playground.model import VOICE, File, Message
 from tests.e2e.test_asking import tool_results
 from tests.support.lives import life
@@ -220,6 +221,29 @@ async def test_who_may_not_read_the_history_is_told_nothing_of_what_was_said_bef
         await scene.ask("Ada", "what were the codes?")
         assert "bluebell" in scene.told()
         assert "daffodil" in scene.told()
+
+
+async def test_in_a_thread_of_a_channel_that_is_unknown_nobody_is_told_what_was_said_before(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may read the history there only the channel tells, of which Discord's events were lost."""
+    concerns = Gateway._concerns
+
+    def lost(gateway: Gateway, session: Any, event: Any) -> bool:
+        return event.name not in ("CHANNEL_CREATE", "CHANNEL_UPDATE") and concerns(gateway, session, event)
+
+    monkeypatch.setattr(Gateway, "_concerns", lost)
+    people = {who: scene.pg.person(who) for who in ("Ada", "Ben", "Chloe")}
+    parent = scene.pg.add_channel("codes")
+    scene.pg.deny(parent, "read_message_history", member=people["Ben"])
+    heard = scene.bot.wait_for("thread_create")
+    there = scene.pg.open_thread(parent, people["Ada"], "the codes", members=people.values())
+    await heard
+    scene.pg.post(there, people["Chloe"], SECRET)
+    asked = scene.pg.post(there, people["Ben"], f"<@{scene.pg.bot_id}> what was said before I came?")
+    await scene.answer_to(asked)
+    assert "before I came?" in scene.told()
+    assert "bluebell" not in scene.told()
 
 
 async def test_what_tools_were_asked_for_others_does_not_tell_a_newcomer_what_was_said_before(scene: Scene) -> None:
