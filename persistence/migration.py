@@ -80,9 +80,10 @@ class EarlierFolder(SessionFiles):
 
     def clear(self) -> None:
         own = self._of_kind / OWN
-        with suppress(OSError):
-            for path in [*self._of_kind.glob("*.json.damaged-*"), *sorted(own.rglob("*"), reverse=True), own]:
-                path.rmdir() if path.is_dir() else path.unlink()
+        with suppress(OSError):  # what a link leads to is not ours to delete
+            inside = [] if own.is_symlink() else sorted(own.rglob("*"), reverse=True)
+            for path in [*self._of_kind.glob("*.json.damaged-*"), *inside, own]:
+                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
             self._of_kind.rmdir()
 
 

@@ -119,10 +119,13 @@ class SQLiteStore:
             raise StoreError(f"{self._path} could not be set aside: {error}.") from error
 
     def drop_aside(self, before: float) -> None:
+        aside = self._path.parent / ASIDE
         try:
-            for path in [*(self._path.parent / ASIDE).glob("*")]:
-                if path.stat().st_mtime < before:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if aside.is_symlink():  # what is in another folder is not ours to delete
+                raise OSError(f"{aside} is a link")
+            for path in [*aside.glob("*")]:
+                if path.lstat().st_mtime < before:
+                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         except OSError as error:
             raise StoreError(f"What was set aside could not be deleted: {error}.") from error
 

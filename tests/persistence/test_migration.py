@@ -125,6 +125,16 @@ def test_where_it_cannot_be_written_it_stays_for_the_next_start(folder: Path) ->
     assert len(rows(folder, MESSAGE)) == 3
 
 
+def test_what_a_link_leads_to_is_not_deleted_with_what_was_taken_over(folder: Path, tmp_path: Path) -> None:
+    own, elsewhere = folder / "sessions" / ".store", tmp_path / "elsewhere"
+    own.rename(elsewhere)
+    own.symlink_to(elsewhere)
+    (elsewhere / "theirs").touch()
+    check_stores(folder, None, None)
+    assert (elsewhere / "theirs").exists()
+    assert not (folder / "channels").exists()
+
+
 # In Redis
 
 

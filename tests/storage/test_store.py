@@ -254,6 +254,22 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
 ]
 
 
+def test_what_a_link_leads_to_is_not_deleted_with_what_was_set_aside(tmp_path: Path) -> None:
+    store, aside, elsewhere = SQLiteStore(tmp_path / "db"), tmp_path / "aside", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "theirs").touch()
+    aside.symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="aside is a link"):
+        store.drop_aside(LARGE)
+    aside.unlink()
+    aside.mkdir()
+    (aside / "folder").symlink_to(elsewhere)
+    (aside / "nothing").symlink_to("nowhere")
+    store.drop_aside(LARGE)
+    assert not [*aside.iterdir()]
+    assert (elsewhere / "theirs").exists()
+
+
 @pytest.mark.parametrize(("damage", "least"), DAMAGES)
 def test_a_damaged_database_is_set_aside_and_what_can_be_read_is_kept(
     tmp_path: Path, damage: Callable[[Path], object], least: int
