@@ -116,7 +116,11 @@ class MessageReader:
         _, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
         me = guild.me if guild else None  # as far as the cache knows
-        allowed = channel.permissions_for(me) if me and has_permissions(channel) else discord.Permissions.all()
+        allowed = discord.Permissions.all()
+        if has_permissions(channel):
+            allowed = channel.permissions_for(me) if me else allowed
+        elif isinstance(channel, discord.Thread):  # of an unknown channel, whose category's settings are unknown, too
+            allowed = discord.Permissions.none()
         authors = _permissions_of(author, channel)
         record = to_record(message, bot_id, self._names(guild))
         place = self._place(channel, guild, author.id, record.timestamp)
