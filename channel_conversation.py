@@ -52,7 +52,8 @@ class ChannelConversation:
     may still have. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
     tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
     which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
-    has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
+    has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the history, the first
+    message id since they last joined the server. came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
     bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
     told_through that the model was not told, since each waited for a turn of its own. is_revived: it had expired, and
@@ -87,6 +88,7 @@ class ChannelConversation:
     declines: Declines = NO_DECLINES
     has_answered: bool = False
     has_asked_for_thread: bool = False
+    joined: dict[int, int] = field(default_factory=dict)
     came_from: tuple[int, int] | None = None
     has_other_bots: bool = False
     is_revived: bool = False
@@ -216,13 +218,19 @@ class ChannelConversation:
         ]
 
     def seen_since(self, people: Collection[int]) -> int:
-        """The first message id at which all these people had spoken here, and so were present; 0 for no people."""
+        """The first message id at which all these people had spoken here since they joined the server, and so were
+        present; 0 for no people."""
         if not people:  # as nearly always: everybody may read the history
             return 0
         # Messages read from before the conversation do not show who was present all the time.
         own = [m for m in self.messages if m.message_id >= self.since]
         newest = self.messages[-1].message_id if self.messages else 0
-        return max(next((m.message_id for m in own if m.author_id == who), newest) for who in people)
+
+        def first(who: int) -> int:
+            joined = self.joined.get(who, 0)
+            return next((m.message_id for m in own if m.author_id == who and m.message_id >= joined), newest)
+
+        return max(map(first, people))
 
     def people_told_of(self) -> set[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
@@ -296,6 +304,7 @@ class ChannelConversation:
         self.take_back([("person", author_id)])
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
+        self.joined.pop(author_id, None)
         self._replay(self.messages)
 
     def left_states(self) -> LeftStates:

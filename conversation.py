@@ -267,7 +267,7 @@ class ConversationManager:
             last = conversation.messages[-1:]
             moved = self.start(thread_id, conversation.messages, conversation.told_off)
             # The messages put before the conversation still do not show who was present.
-            moved.since = conversation.since
+            moved.since, moved.joined = conversation.since, conversation.joined
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             moved.looked_up = conversation.looked_up  # it may stand in what replies quote
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
@@ -308,6 +308,7 @@ class ConversationManager:
             declines=kept.declines,
             looked_up=kept.looked_up,
             has_asked_for_thread=kept.has_asked_for_thread,
+            joined=dict(kept.joined),
             came_from=kept.came_from,
         )
 
@@ -371,6 +372,7 @@ class ConversationManager:
             declines=stored.declines,
             looked_up=stored.looked_up,
             has_asked_for_thread=stored.has_asked_for_thread,
+            joined=dict(stored.joined),
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )

@@ -65,6 +65,12 @@ class Access(Places):
             guild.member_roles[user_id] = own | {role_id} if given else own - {role_id}
             self.emit(Event(name="GUILD_MEMBER_UPDATE", guild=guild, user_id=user_id))
 
+    def rejoin(self, user_id: int, guild_id: int) -> None:
+        """Somebody leaves a guild and comes back now. Their roles are gone; a bot hears nothing of it."""
+        guild = self.guilds[guild_id]
+        guild.member_roles.pop(self.user(user_id).id, None)
+        guild.joined[user_id] = self._now()
+
     @contextmanager
     def _told_of_access(self, guild: Guild | None) -> Iterator[None]:
         """After a change sends the bot the threads of channels that it could not see before."""

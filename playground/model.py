@@ -191,7 +191,8 @@ class Channel:
 class Guild:
     """A server. Everybody in the world is a member, with the roles that they were given there.
 
-    The id of the @everyone role is the guild's; `bot_role_id` is the id of the bot's own role.
+    The id of the @everyone role is the guild's; `bot_role_id` is the id of the bot's own role. joined: when those came
+    back who had left.
     """
 
     id: int
@@ -201,6 +202,7 @@ class Guild:
     member_roles: dict[int, frozenset[int]]
     channels: dict[int, Channel] = field(default_factory=dict)
     bot_is_member: bool = True
+    joined: dict[int, float] = field(default_factory=dict)
 
     def roles_of(self, user_id: int) -> list[Role]:
         """A member's roles, lowest first, without @everyone."""

@@ -103,6 +103,10 @@ class People:
     def take_role(self, user_id: int, role_id: int) -> None:
         self.world.give_role(user_id, role_id, given=False)
 
+    def rejoin(self, user_id: int) -> None:
+        """Leave the first guild, and come back."""
+        self.world.rejoin(user_id, self.guild_id)
+
     def add_channel(
         self,
         name: str,

@@ -153,7 +153,7 @@ def member_object(world: World, guild: Guild | None, user: User) -> Wire:
 def _member_fields(world: World, guild: Guild | None, user: User) -> Wire:
     return {
         "roles": [str(role.id) for role in guild.roles_of(user.id)] if guild else [],
-        "joined_at": iso(world.created),
+        "joined_at": iso(guild.joined.get(user.id, world.created) if guild else world.created),
         "nick": None,
         "avatar": None,
         "deaf": False,

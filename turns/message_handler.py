@@ -56,6 +56,7 @@ class MessageHandler:
         hears_out: whether to wait for further messages of its author's burst, which are answered with it.
         """
         started, mark = perf_counter(), self._records.mark
+        _note_joined(incoming)
         record, conversation, place = incoming.record, incoming.conversation, incoming.place
         question = Question(
             # With its words even if the author opted out: for its own answer, and kept nowhere.
@@ -190,6 +191,7 @@ class MessageHandler:
         self._records.said(question, question.as_kept.message)
 
     def _clicked(self, clicked: Incoming) -> Question:
+        _note_joined(clicked)
         channel_id, record = clicked.place.channel_id, clicked.record
         is_private = self._consent.is_opted_out(record.author_id)
         return Question(
@@ -201,3 +203,10 @@ class MessageHandler:
             reads_history=clicked.reads_history,
             is_exempt=clicked.is_exempt,
         )
+
+
+def _note_joined(incoming: Incoming) -> None:
+    """Notes since when an author who may not read the history has been in the server: they may have left it meanwhile,
+    and what they had said before no longer shows that they were there."""
+    if incoming.conversation and incoming.joined and not incoming.reads_history:
+        incoming.conversation.joined[incoming.record.author_id] = incoming.joined

@@ -246,6 +246,30 @@ async def test_in_a_thread_of_a_channel_that_is_unknown_nobody_is_answered(
     assert not scene.stub.requests
 
 
+@pytest.mark.parametrize("way", ["asks", "asks after a restart", "clicks"])
+async def test_who_left_the_server_and_came_back_is_told_nothing_of_meanwhile(stage: Scene, way: str) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        newcomer(stage)
+        ask = [call("ask_choice", question="Which one?", options=["this", "that"])] if way == "clicks" else []
+        stage.stub.replies.extend(ask)
+        await stage.ask("Ben", "hello, I am here")
+        stage.pg.rejoin(stage.pg.person("Ben"))
+        await stage.ask("Ada", f"now that he is gone: {SECRET}")
+        if way == "clicks":
+            stage.press("Ben", await stage.card("Which one?"), "1. this")
+            await stage.until(lambda: len(stage.stub.requests) == 3)
+        else:
+            await stage.ask("Ben", "back again. What was said?")
+        await stage.at_rest()
+        assert "bluebell" not in stage.told()
+    if way == "asks after a restart":
+        async with life(stage):
+            await stage.ask("Ben", "and what was said before?")
+            assert "back again" in stage.told()
+            assert "bluebell" not in stage.told()
+
+
 async def test_what_tools_were_asked_for_others_does_not_tell_a_newcomer_what_was_said_before(scene: Scene) -> None:
     """The answer was posted when they were there; what stands beside it nobody has read."""
     scene.stub.default = lambda _: Reply("I see.")
