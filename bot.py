@@ -20,6 +20,7 @@ from config import Settings, load_settings
 from conversation import Unwelcome
 from discord_io.incoming_messages import STEPS
 from discord_io.message_records import replied_to_id
+from discord_io.who_may_read import rules_of
 from running_bot import RunningBot
 
 if __name__ == "__main__":
@@ -79,6 +80,8 @@ class Parley(RunningBot):
             return
         if message.type in STEPS:
             self.parts.reader.count(message)
+        if message.type is discord.MessageType.recipient_remove:  # somebody was taken out of a thread
+            self.conversations.seen_anew([channel_id])
         if message.reference and (answered_id := replied_to_id(message)) and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
         if self.health.is_lost(self._shards.of(guild_id)):  # the message is replayed, from meanwhile
@@ -141,6 +144,18 @@ class Parley(RunningBot):
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         if before.category_id != after.category_id:
             self.parts.places.rearranged(after.guild.id)
+        if rules_of(before) != rules_of(after):
+            self.conversations.seen_anew([after.id, *(thread.id for thread in getattr(after, "threads", ()))])
+
+    async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:
+        if before.permissions != after.permissions:
+            self._seen_anew(after.guild)
+
+    async def on_guild_role_delete(self, role: discord.Role) -> None:
+        self._seen_anew(role.guild)
+
+    def _seen_anew(self, guild: discord.Guild) -> None:
+        self.conversations.seen_anew(place.id for place in (*guild.channels, *guild.threads))
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

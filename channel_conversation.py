@@ -53,7 +53,8 @@ class ChannelConversation:
     tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
     which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the history, the first
-    message id since they last joined the server. came_from: the channel it moved here from, and the
+    message id since they last joined the server; seen_anew: the same since others than before may see the channel.
+    came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
     bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
     told_through that the model was not told, since each waited for a turn of its own. is_revived: it had expired, and
@@ -89,6 +90,7 @@ class ChannelConversation:
     has_answered: bool = False
     has_asked_for_thread: bool = False
     joined: dict[int, int] = field(default_factory=dict)
+    seen_anew: int = 0
     came_from: tuple[int, int] | None = None
     has_other_bots: bool = False
     is_revived: bool = False
@@ -218,8 +220,8 @@ class ChannelConversation:
         ]
 
     def seen_since(self, people: Collection[int]) -> int:
-        """The first message id at which all these people had spoken here since they joined the server, and so were
-        present; 0 for no people."""
+        """The first message id at which all these people had spoken here, since they joined the server and may see the
+        channel, and so were present; 0 for no people."""
         if not people:  # as nearly always: everybody may read the history
             return 0
         # Messages read from before the conversation do not show who was present all the time.
@@ -227,7 +229,7 @@ class ChannelConversation:
         newest = self.messages[-1].message_id if self.messages else 0
 
         def first(who: int) -> int:
-            joined = self.joined.get(who, 0)
+            joined = max(self.joined.get(who, 0), self.seen_anew)
             return next((m.message_id for m in own if m.author_id == who and m.message_id >= joined), newest)
 
         return max(map(first, people))

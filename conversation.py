@@ -267,12 +267,20 @@ class ConversationManager:
             last = conversation.messages[-1:]
             moved = self.start(thread_id, conversation.messages, conversation.told_off)
             # The messages put before the conversation still do not show who was present.
-            moved.since, moved.joined = conversation.since, conversation.joined
+            moved.since = conversation.since
+            moved.joined, moved.seen_anew = conversation.joined, conversation.seen_anew
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             moved.looked_up = conversation.looked_up  # it may stand in what replies quote
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
             moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)
+
+    def seen_anew(self, channel_ids: Iterable[int]) -> None:
+        """Notes that others than before may see these channels: who spoke before may not have been there all the
+        time."""
+        for conversation in filter(None, map(self._conversations.get, channel_ids)):
+            conversation.seen_anew = max((m.message_id + 1 for m in conversation.messages), default=0)
+            self._on_change(conversation.channel_id)
 
     def unopened(self) -> list[tuple[int, int]]:
         """The threads to which a conversation moved and where nothing was said yet, each with the channel before it."""
@@ -309,6 +317,7 @@ class ConversationManager:
             looked_up=kept.looked_up,
             has_asked_for_thread=kept.has_asked_for_thread,
             joined=dict(kept.joined),
+            seen_anew=kept.seen_anew,
             came_from=kept.came_from,
         )
 
@@ -373,6 +382,7 @@ class ConversationManager:
             looked_up=stored.looked_up,
             has_asked_for_thread=stored.has_asked_for_thread,
             joined=dict(stored.joined),
+            seen_anew=stored.seen_anew,
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )

@@ -113,7 +113,7 @@ class StoredConversation:
 
     since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
     remote, states, told_before, unwelcome, declines, looked_up, has_asked_for_thread,
-    joined, came_from: as of ChannelConversation.
+    joined, seen_anew, came_from: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -130,6 +130,7 @@ class StoredConversation:
     looked_up: frozenset[int] = frozenset()
     has_asked_for_thread: bool = False
     joined: dict[int, int] = field(default_factory=dict)
+    seen_anew: int = 0
     came_from: tuple[int, int] | None = None
 
     def to_json(self) -> bytes:

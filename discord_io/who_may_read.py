@@ -63,6 +63,11 @@ def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
     return channel.parent if isinstance(channel, discord.Thread) else channel
 
 
+def rules_of(channel: discord.abc.GuildChannel) -> dict[int, tuple[int, int]]:
+    """What the overwrites of a channel allow and deny, by the id of the role or member."""
+    return {one.id: (one.allow, one.deny) for one in channel._overwrites}  # noqa: SLF001 - as in _set_in()
+
+
 def is_read_by_all_of(there: Channel, here: Channel) -> bool:
     """Whether everybody who sees new messages here can read the history there, whatever roles they have.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -268,6 +268,62 @@ async def test_who_left_the_server_and_came_back_is_told_nothing_of_meanwhile(st
             await stage.ask("Ben", "and what was said before?")
             assert "back again" in stage.told()
             assert "bluebell" not in stage.told()
+
+
+@pytest.mark.parametrize("by", ["an overwrite", "a role"])
+async def test_who_did_not_see_the_channel_for_a_while_is_told_nothing_of_meanwhile(stage: Scene, by: str) -> None:
+    """Also behind a restart. What is said from then on is told them."""
+    stage.stub.default = lambda _: Reply("I see.")
+    general, ben, role = (
+        stage.pg.channel("general"),
+        stage.pg.person("Ben"),
+        stage.pg.add_role("Seeing", "view_channel"),
+    )
+    async with life(stage):
+        newcomer(stage)
+        await stage.ask("Ben", "hello, I am here")
+        if by == "an overwrite":
+            await changed(stage, "guild_channel_update", lambda: stage.pg.deny(general, "view_channel", member=ben))
+            await stage.ask("Ada", f"now that he is out: {SECRET}")
+            await changed(stage, "guild_channel_update", lambda: stage.pg.allow(general, "view_channel", member=ben))
+        else:
+            await changed(stage, "guild_role_update", lambda: stage.pg.change_role(role, "Seeing"))
+            await stage.ask("Ada", f"now that he is out: {SECRET}")
+            await changed(stage, "guild_role_update", lambda: stage.pg.change_role(role, "Seeing", "view_channel"))
+    async with life(stage):
+        await stage.ask("Ben", "back again. What was said?")
+        assert "bluebell" not in stage.told()
+        await stage.ask("Ada", "the second code is daffodil")
+        await stage.ask("Ben", "and now?")
+        assert "daffodil" in stage.told()
+        assert "bluebell" not in stage.told()
+
+
+async def test_who_was_out_of_a_private_thread_for_a_while_is_told_nothing_of_meanwhile(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    pg, ada, ben = scene.pg, scene.pg.person("Ada"), scene.pg.person("Ben")
+    newcomer(scene)
+    thread = pg.open_thread(pg.channel("general"), ada, "plans", private=True)
+    for one in (ben, pg.bot_id):
+        pg.add_to_thread(thread, one)
+
+    async def ask(who: int, text: str) -> None:
+        await scene.answer_to(pg.post(thread, who, f"<@{pg.bot_id}> {text}"))
+
+    await ask(ben, "hello, I am here")
+    await changed(scene, "message", lambda: pg.leave_thread(thread, ben, by=ada))
+    await ask(ada, f"now that he is out: {SECRET}")
+    pg.add_to_thread(thread, ben, by=ada)
+    await ask(ben, "back again. What was said?")
+    assert "back again" in scene.told()
+    assert "bluebell" not in scene.told()
+
+
+async def changed(scene: Scene, event: str, change: Callable[[], object]) -> None:
+    """Changes something, and waits until the bot has heard of it."""
+    heard = scene.bot.wait_for(event)
+    change()
+    await heard
 
 
 async def test_what_tools_were_asked_for_others_does_not_tell_a_newcomer_what_was_said_before(scene: Scene) -> None:
