@@ -80,6 +80,7 @@ class Places:
             before = self.words.readers[id_]
             may = opens and person in self.members.get(id_, (person,))
             self.words.readers[id_] = before | {person} if may else before - {person}
+            self.words.came.pop((id_, person), None)
         return opens
 
     def one(self, who: str) -> int:

@@ -64,6 +64,7 @@ class Walk(Together):
             self._open_thread: 3, self._rename: 3, self._archive: 2, self._delete_thread: 1, self._pin: 3,
             self._edit: 6, self._delete: 6, self._delete_many: 1, self._remove_file: 2, self._act_by_itself: 6,
             self._close_or_open: 2, self._hide_or_show_history: 3, self._ask_everybody: 4, self._ask_docs: 8,
+            self._rejoin: 1,
         }  # fmt: skip
         self._acts_with_the_bot: dict[Act, int] = {
             self._forward: 6, self._ask_about: 8, self._plan: 6, self._click: 8, self._forget: 3, self._forget_all: 1,
@@ -341,6 +342,19 @@ class Walk(Together):
             shows = self._places.hide_or_show_history(channel, who)
             self.log.append(f"{MANAGER} {'shows' if shows else 'hides'} the history of {channel} to {who}")
             await self._heard("guild_channel_update", lambda _, after: after.id == channel)
+
+    async def _rejoin(self, who: str) -> None:
+        """Somebody leaves the first server, and comes back."""
+        if who != MANAGER:
+            person = self._ids[who]
+            self._watch.ask_in(ANYWHERE)
+            self._words.came = {
+                (channel, one): step
+                for (channel, one), step in self._words.came.items()
+                if one != person or self._words.guilds[channel] != self._pg.guild_id
+            }
+            self.log.append(f"{who} leaves the server, and comes back")
+            self._pg.rejoin(person)
 
     async def _turn_on_offers(self, _who: str) -> None:
         await self._use(MANAGER, "offers", self._random.choice(self._places.channels), on={})
