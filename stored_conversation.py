@@ -112,8 +112,8 @@ class StoredConversation:
     """A conversation without its messages.
 
     since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
-    remote, states, told_before, unwelcome, declines, looked_up, has_asked_for_thread,
-    joined, seen_anew, came_from: as of ChannelConversation.
+    remote, states, told_before: as of RemoteMemory, remote its `asked`. unwelcome, declines, looked_up,
+    has_asked_for_thread, joined, seen_anew, came_from: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
