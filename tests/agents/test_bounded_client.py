@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
@@ -20,12 +21,22 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, Thinking
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
-from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS, MAX_LINES, bound_http
+from agents.bounded_client import (
+    MAX_BODY_BYTES,
+    MAX_EVENT_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_ITEMS,
+    MAX_KEYS,
+    MAX_LINES,
+    PART_BYTES,
+    bound_http,
+)
 from agents.fast import OUTPUT_TOKENS
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
 from agents.models import build_model
+from agents.providers import ALIASES, PROVIDERS
 from agents.run import MAX_PARTS, MAX_SIGNED_CHARACTERS
 from conversation import ChannelConversation
 from decider import JudgeError
@@ -130,6 +141,50 @@ async def test_each_providers_responses_are_bounded(serve: Serve, other: str, pa
         outcome = await asked(other)
     assert isinstance(outcome, Failure)
     assert "model_response_refused" in [entry["event"] for entry in logs]
+
+
+@pytest.mark.slow  # loads each one's client
+@pytest.mark.parametrize("prefix", [one for one in (*PROVIDERS, *ALIASES) if one not in ("bedrock", "xai")])
+@pytest.mark.filterwarnings("default")  # their packages' own
+async def test_the_responses_of_every_provider_that_uses_such_a_client_are_bounded(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = PROVIDERS[ALIASES.get(prefix, prefix)]
+    for variable in provider.variables:
+        monkeypatch.setenv(variable, "2025-01-01")
+    if provider.address:
+        monkeypatch.setenv(provider.variables[0], provider.address)
+    try:
+        infer_provider_class(prefix)
+    except ImportError:
+        pytest.skip(f"the package of {prefix} is not installed")
+
+    async def answer(_self: object, request: Any) -> Any:
+        library = sys.modules[type(request).__module__]
+        headers = {"Content-Type": STREAM, "Content-Encoding": "gzip"}
+        return library.Response(200, headers=headers, stream=library.ByteStream(gzip.compress(b"data: {}\n\n")))
+
+    for library in filter(None, map(sys.modules.get, ("httpx2", "httpx"))):
+        monkeypatch.setattr(library.AsyncHTTPTransport, "handle_async_request", answer)
+    with capture_logs() as logs:
+        await asked(f"{prefix}:{provider.example}")
+    assert "model_response_refused" in [entry["event"] for entry in logs]
+
+
+@pytest.mark.parametrize("content_type", [STREAM, "application/json"])
+@pytest.mark.parametrize("size", [30, 30_000])
+async def test_where_nothing_is_shortened_before_it_is_validated_parts_count_as_more_bytes(
+    serve: Serve, content_type: str, size: int
+) -> None:
+    body = b"data: " * (content_type == STREAM) + b"[" + b"{}," * (size // 3) + b"{}]\n\n"
+    serve(web.Response(body=body, content_type=content_type))
+    http = bound_http(httpx2.AsyncClient(), MAX_BODY_BYTES, MAX_BODY_BYTES, PART_BYTES)
+    async with http, http.stream("POST", os.environ["OPENAI_BASE_URL"]) as response:
+        if size < MAX_BODY_BYTES // PART_BYTES:
+            assert await response.aread() == body
+            return
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await response.aread()
 
 
 async def test_a_client_that_is_made_anew_is_bounded_too(serve: Serve) -> None:
@@ -251,6 +306,27 @@ async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_
     assert turns >= count
 
 
+OF_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize("lines", [10, MAX_HEAD_BYTES])
+@pytest.mark.parametrize("between", [b"", b"\r\n0\r\n"], ids=["headers", "trailers"])
+async def test_what_comes_around_the_body_of_a_response_is_bounded(between: bytes, lines: int) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OF_CHUNKS + between + b"a:\r\n" * lines + b"\r\n" + b"0\r\n\r\n" * (not between))
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening, bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES) as http:
+        if lines < MAX_HEAD_BYTES:
+            assert (await http.get(url)).status_code == 200
+            return
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await http.get(url)
+
+
 async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve) -> None:
     headers = {"Content-Type": "text/plain; charset=punycode"}  # whose time is quadratic
     serve(web.Response(body=b"no " + b"9" * (MAX_BODY_BYTES - 3), status=400, headers=headers))
@@ -328,6 +404,38 @@ async def test_sources_each_of_which_would_be_looked_for_in_the_text_are_not_col
     response = await response_to(serve, name, WITH_SOURCES[name])
     assert response.text == "It is so."
     assert [part.citations for part in response.parts if isinstance(part, TextPart)] == [None]
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        {"output": [{"id": "f", "type": "computer_call"}] * 1_000},
+        {"instructions": [{"type": "so"}] * 1_000, "tools": [{"type": "so"}] * 1_000},
+        {"metadata": {f"{n}": 7 for n in range(40_000)}},
+        {"text": {"verbosity": [[{}]] * 1_000}},
+    ],
+    ids=["output", "what the request said", "keys", "lists"],
+)
+async def test_an_event_of_the_responses_api_is_shortened_before_it_is_validated(
+    serve: Serve, many: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items: list[int] = []
+    construct = _models.construct_type
+
+    def count(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return len(inner) + sum(map(count, inner))
+
+    def note(*, type_: Any, value: Any) -> object:
+        items.append(count(value))
+        return construct(type_=type_, value=value)
+
+    monkeypatch.setattr("openai._base_client.construct_type", note)
+    body = named(*({"type": f"response.{what}", "response": RESPONSE | many} for what in ("created", "completed")))
+    response = await response_to(serve, "openai-responses:m", body)
+    assert response.provider_response_id == "r"
+    assert len(items) == 2
+    assert max(items) < MAX_ITEMS + MAX_KEYS
 
 
 async def test_a_thought_far_behind_others_makes_none_of_those_before_it(serve: Serve) -> None:

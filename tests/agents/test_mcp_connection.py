@@ -18,10 +18,9 @@ import pytest_asyncio
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from agents.bounded_client import MAX_ITEMS
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_OPEN, MAX_PARTS, MAX_TEXT
+from agents.mcp_session import MAX_ITEMS, MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_OPEN, MAX_PARTS, MAX_TEXT
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
