@@ -15,7 +15,9 @@ from anyio import BrokenResourceError
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 from fastmcp.client.transports.base import TransportOptions, VersionAwareClientSession
-from mcp.types import ListToolsResult
+from mcp.client.streamable_http import StreamableHTTPTransport
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCNotification, ListToolsResult
 from pydantic_core import to_json
 
 from agents.bounded_client import shorten
@@ -122,6 +124,21 @@ async def stop_process(process: Process) -> None:
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+_cancel = StreamableHTTPTransport._consume_modern_cancellation  # noqa: SLF001 - as above
+
+
+def end_request(transport: StreamableHTTPTransport, message: SessionMessage) -> bool:
+    """Closes the HTTP request of a call that is given up, also where the protocol (up to 2025) has the server told of
+    that by a message instead: it may ignore that, and keep the request open."""
+    is_told = _cancel(transport, message)
+    sent = message.message
+    if isinstance(sent, JSONRPCNotification) and sent.method == "notifications/cancelled":
+        post = transport._in_flight_posts.get((sent.params or {}).get("requestId"))  # type: ignore[arg-type]  # noqa: SLF001
+        if post:
+            post.scope.cancel()
+    return is_told
 
 
 OPTIONS = TransportOptions(session_class=Session)

@@ -481,6 +481,41 @@ async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_al
         assert pages == 3
 
 
+async def test_the_request_of_a_call_that_is_given_up_is_closed() -> None:
+    is_closed = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked = await request.json() if request.method == "POST" else {}
+        told: dict[str, object] = {"result": {"tools": [{"name": "hang", "inputSchema": SCHEMA}]}}
+        if asked.get("method") == "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "slow", "version": "1"}}
+            told = {"result": {"protocolVersion": "2025-06-18", **about}}
+        elif asked.get("method") == "server/discover":
+            told = {"error": {"code": -32601, "message": "unknown"}}
+        elif asked.get("method") == "tools/call":
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            with suppress(ConnectionError):
+                while True:  # so that its silence ends nothing
+                    await response.write(b": ping\n\n")
+                    await asyncio.sleep(0.01)
+            is_closed.set()
+            return response
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server, limits = McpServer("slow", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"), replace(SOON, call=0.2)
+    use_mcp()
+    async with running(server, limits) as connection, asyncio.timeout(PATIENCE):
+        assert "did not answer within" in await connection.call("hang", {})
+        await is_closed.wait()
+    await runner.cleanup()
+
+
 # Those that never start
 
 
