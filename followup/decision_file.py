@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from errno import EACCES, ENOTDIR
 from functools import partial
 from itertools import count, groupby
@@ -62,12 +62,18 @@ INSERT = "INSERT OR IGNORE INTO decisions VALUES {}"
 FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
 UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
-REMOVE = """
-    DELETE FROM decisions
-    WHERE channel_id = coalesce(:channel_id, channel_id) AND author = coalesce(:author, author)
-        AND guild_id = coalesce(:guild_id, guild_id) AND message_id <= coalesce(:through, message_id)
-        AND (:before IS NULL OR at < :before)
-"""
+# Or each of thousands of removals would read all rows.
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS by_author ON decisions (author)",
+    "CREATE INDEX IF NOT EXISTS by_channel ON decisions (channel_id)",
+)
+CONDITIONS = {
+    "channel_id": "channel_id = ?",
+    "author_id": "author = ?",
+    "guild_id": "guild_id = ?",
+    "through": "message_id <= ?",
+    "before": "at < ?",
+}
 TRIM = """
     DELETE FROM decisions
     WHERE message_id <= (SELECT message_id FROM decisions ORDER BY message_id DESC LIMIT 1 OFFSET ?)
@@ -159,6 +165,8 @@ class DecisionFile:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             was_anew = self._seal_all(connection)
+            for statement in INDEXES:
+                connection.execute(statement)
             if any(isinstance(change, Removal) and change.message_ids is None for change in changes):
                 self._drop_unfit(connection)
             has_dropped_words = False
@@ -232,8 +240,11 @@ class DecisionFile:
                 connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
                 return any(entry is None or entry.content is not None for entry in gone)
             case Removal():
-                author = None if change.author_id is None else self._seal.hashed(change.author_id)
-                return connection.execute(REMOVE, asdict(change) | {"author": author}).rowcount > 0
+                given = {name: getattr(change, name) for name in CONDITIONS if getattr(change, name) is not None}
+                if change.author_id is not None:
+                    given["author_id"] = self._seal.hashed(change.author_id)
+                delete = f"DELETE FROM decisions WHERE {' AND '.join(CONDITIONS[name] for name in given) or 'TRUE'}"  # noqa: S608
+                return connection.execute(delete, [*given.values()]).rowcount > 0
             case Mark() | Revision() | Assignment() | Silence():
                 for entry in self._found(connection, change.message_id):
                     if entry is None:

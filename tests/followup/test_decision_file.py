@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from followup import decision_file
 from followup.decision_file import COLUMNS, FILE_NAME, DecisionFile, UnusableFileError
 from followup.learning import Assignment, Entry, Removal, Revision
 from persistence.open_store import find_seal
@@ -193,3 +194,28 @@ def test_nothing_of_the_words_that_are_gone_stays_in_room_that_is_not_used(tmp_p
         text = f"{words[message_id].decode()} {'x' * chance.randrange(400)}"
         file.write([Revision(message_id, CHANNEL, ANNA, text) if was_said else entry(message_id, content=text)])
         assert {found for _, found in all_on_disk(tmp_path, SECRETS)} == {*words.values()}
+
+
+@pytest.mark.parametrize("whose", ["author_id", "channel_id"])
+def test_to_forget_many_does_not_read_all_rows_for_each(
+    file: DecisionFile, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write([entry(number, **{whose: number}) for number in range(1, 1_001)])
+    steps = 0
+
+    def note() -> int:
+        nonlocal steps
+        steps += 1_000
+        return 0
+
+    connected = decision_file._connected
+
+    def noting(*path: Any, **how: Any) -> sqlite3.Connection:
+        connection = connected(*path, **how)
+        connection.set_progress_handler(note, 1_000)
+        return connection
+
+    monkeypatch.setattr(decision_file, "_connected", noting)
+    file.write([Removal(**{whose: number}, through=2_000) for number in range(2, 1_001)])  # type: ignore[arg-type]
+    assert stored(file) == [1]
+    assert steps < 200_000
