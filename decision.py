@@ -69,6 +69,7 @@ class Reason(StrEnum):
     MISSING_PERMISSION = "missing_permission", "", "I am not allowed to write in this channel"
     USER_CAP = "user_cap", "", "you had reached the limit of answers per minute"
     DAILY_CAP = "daily_cap", "", "the budget was spent, or the rest of it was kept for those who call me"
+    QUEUE_FULL = "queue_full", "", "more questions were waiting than I could answer in time"
     SHUTTING_DOWN = "shutting_down", "", "I was shutting down"
     OFFERED = "offered", "nobody had asked me, but offers are on in this channel", ""
     OFFER_ACCEPTED = "offer_accepted", "I had offered it, and you said yes", ""
@@ -80,7 +81,7 @@ NOT_JUDGED = frozenset(
         Reason,
         """stop told_off unwelcome deleted opted_out channel_not_listed answers_off paused threads_off
         not_allowed settings_unread mentions_only direct_messages_off missing_permission
-        user_cap daily_cap shutting_down offer_declined""".split(),
+        user_cap daily_cap queue_full shutting_down offer_declined""".split(),
     )
 )
 """Reasons to be silent other than whom a message was meant for: such a silence is never a miss of the decider's."""

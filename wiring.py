@@ -243,7 +243,7 @@ class Parts(StateParts):
         intake = Intake(
             meanings=self.meanings, states=self.states, prompts=self.prompts, turns=self.turns, discord=self.wires
         )
-        self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings)
+        self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings, self.slots)
         asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
         self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, self.activity)
         self.handler = MessageHandler(

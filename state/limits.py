@@ -41,6 +41,7 @@ class Cap(Enum):
     THREAD = "thread"
     PERSON = "person"
     TURN = "turn"
+    QUEUE = "queue"  # too many turns wait
     UNKNOWN = "unknown"  # several processes share the budgets, and what the others have used cannot be found out
 
 
@@ -66,7 +67,7 @@ class Reached:
 class Refusal:
     """A refused question. announce: its author is to be told, as nobody was yet; resets_at: when the cap ends.
 
-    reached: the budget that refused it; None: the cap on answers a minute.
+    reached: the budget that refused it; None: the cap on answers a minute, or on turns that wait.
     """
 
     cap: Cap
@@ -152,8 +153,10 @@ class Limits:
         payer: Payer | None = None,
         costs_tokens: bool = True,
         tells: bool = True,
+        is_full: bool = False,
     ) -> Refusal | None:
-        """Counts one answer to this person, or refuses it. tells: whether they may be told of the refusal."""
+        """Counts one answer to this person, or refuses it. tells: whether they may be told of the refusal. is_full: too
+        many turns wait."""
         payer = payer or Payer(0, frozenset({author_id}))
         if costs_tokens and (reached := self.reached(now, payer, explicit=explicit)):
             if not reached.is_spent and reached.cap is not Cap.PERSON and payer.guild_id:
@@ -162,6 +165,9 @@ class Limits:
                 whose = f" {author_id}" if reached.cap is Cap.PERSON else ""
                 announce = tells and self._tells_refused(whose, channel_id, now, explicit=explicit)
             return Refusal(reached.cap, announce, reached.resets_at, reached)
+        if costs_tokens and is_full:
+            announce = tells and explicit and self._tells(Cap.QUEUE.value, channel_id, now, now + TELL_AGAIN)
+            return Refusal(Cap.QUEUE, announce, now)
         recent = [*self._recent(author_id, now)]
         if self._totals:
             recent += [now - timedelta(seconds=ago) for ago in self._totals.others_answers(author_id)]

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from agents.gateway import FailureKind
 from conversation import MessageRecord
 from decider import Decision, Reason, RecentDecisions, ResponseDecider
 from followup.decision_log import DecisionLog
@@ -32,9 +33,10 @@ from tests.support.fake_agent import Script
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, FakeOffers, asked
-from tests.support.virtual_time import until
+from tests.support.virtual_time import settle, until
 from turns.admission import Admission
 from turns.bursts import Bursts
+from turns.endings import SENTENCES
 from turns.gate import Gate
 from turns.message_handler import MessageHandler
 from turns.offer_turns import NEVER_HERE, OfferReplies
@@ -95,7 +97,9 @@ class Stage(Bench):
             bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
             meanings=self.meanings,
             intake=self.intake,
-            admission=Admission(limits, self.gate, self.turns, DirectMessages("off", (), lambda: None), settings),
+            admission=Admission(
+                limits, self.gate, self.turns, DirectMessages("off", (), lambda: None), settings, self.slots
+            ),
             turns=self.turns,
             offers=cast(OfferReplies, self.offers),
         )
@@ -261,6 +265,25 @@ async def test_whoever_asks_too_much_is_told_once() -> None:
     await stage.idle()
     await asyncio.sleep(1)
     assert len([text for text in stage.wire.texts if "a lot at once" in text]) == 1
+
+
+async def test_whoever_asks_while_too_many_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turns.turn_slots.MAX_TURNS", 1)
+    stage, gate = Stage(), asyncio.Event()
+    stage.script(*[Script(gate=gate)] * 65)
+    for channel in range(64):  # all that are made at once
+        stage.ask(ANNA, "what?", channel=1_000 + channel)
+    await settle()
+    assert [(await stage.hear(HELLO)).reason for _ in range(2)] == [Reason.QUEUE_FULL] * 2
+    await settle()
+    assert stage.wire.texts == [SENTENCES[FailureKind.WAITED]]
+    stage.ask(ANNA, "what?", channel=2_000, guild=GUILD + 1)
+    place = replace(stage.place, guild_id=GUILD + 1)
+    assert (await stage.hear(HELLO, place=place)).respond  # of a server that has fewer of them than the other
+    gate.set()
+    await stage.idle()
+    assert (await stage.hear(HELLO)).respond
+    await stage.idle()
 
 
 async def test_what_comes_while_it_shuts_down_is_left_to_the_next_process() -> None:

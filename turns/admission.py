@@ -7,6 +7,7 @@ from datetime import datetime
 
 import structlog
 
+from agents.gateway import FailureKind
 from decider import CALLING, Decision, Reason
 from incoming import Incoming
 from place import Place, PlaceKind
@@ -16,10 +17,11 @@ from place_settings.inheritance import Refused
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from state.spending import Payer
-from turns.endings import NOT_ALLOWED, RESTARTING, budget_line, why_silent
+from turns.endings import NOT_ALLOWED, RESTARTING, SENTENCES, budget_line, why_silent
 from turns.gate import Gate
 from turns.turn import Question, payer_of
 from turns.turn_queue import TurnQueue
+from turns.turn_slots import TurnSlots
 
 log = structlog.get_logger()
 
@@ -46,7 +48,8 @@ SILENCING = {
 
 
 class Admission:
-    """Admits questions and clicks. direct: who may send direct messages. settings: of places."""
+    """Admits questions and clicks. direct: who may send direct messages. settings: of places. slots: for which turns
+    wait."""
 
     def __init__(
         self,
@@ -55,7 +58,9 @@ class Admission:
         turns: TurnQueue,
         direct: DirectMessages,
         settings: GuildSettings,
+        slots: TurnSlots,
     ) -> None:
+        self._slots = slots
         self._settings = settings
         self._direct = direct
         self._limits = limits
@@ -99,6 +104,7 @@ class Admission:
             payer=question.payer,
             costs_tokens=not question.by_miniapp,
             tells=incoming.may_send and not decision.may_decline,
+            is_full=self._slots.is_full(question.guild_id, question.channel_id),
         )
         if not incoming.may_send:
             if incoming.may_react and not refusal:
@@ -110,7 +116,7 @@ class Admission:
         if refusal.announce:
             log.warning("cap_reached", cap=refusal.cap.value, guild=question.guild_id, channel=question.channel_id)
             self._turns.announce(question, refusal_line(refusal))
-        reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
+        reason = {Cap.USER: Reason.USER_CAP, Cap.QUEUE: Reason.QUEUE_FULL}.get(refusal.cap, Reason.DAILY_CAP)
         evidence = why_silent(refusal.reached) if refusal.reached else ""
         return replace(decision, respond=False, reason=reason, evidence=evidence, contrary="")
 
@@ -151,7 +157,13 @@ class Admission:
             return RESTARTING
         (user_id,) = payer.people
         refusal = self._limits.admit(
-            user_id, place.channel_id, explicit=True, now=now, payer=payer, costs_tokens=costs_tokens
+            user_id,
+            place.channel_id,
+            explicit=True,
+            now=now,
+            payer=payer,
+            costs_tokens=costs_tokens,
+            is_full=self._slots.is_full(place.guild_id, place.channel_id),
         )
         return refusal_line(refusal) if refusal else None
 
@@ -162,6 +174,8 @@ def refused_line(refused: Refused) -> str:
 
 
 def refusal_line(refusal: Refusal) -> str:
+    if refusal.cap is Cap.QUEUE:
+        return SENTENCES[FailureKind.WAITED]
     if refusal.reached is None:
         again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
         return f"That was a lot at once. Please give me a moment, and ask me again {again}."

@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 from turns.turn import Turn
 
+# Made and waiting, for each slot: with 5 s for an answer the last waits 7 minutes. One takes some 60 KB, those of 64
+# slots 300 MB.
+MAX_TURNS = 80
 TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
 TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
 LATE_SECONDS = 120.0  # after which an asker is told that it takes long; other turns of their channel count, too
@@ -51,9 +54,10 @@ class TurnSlots:
 
     def __init__(self, at_once: int) -> None:
         self._at_once = self._free = at_once
-        self._taken: Counter[int] = Counter()  # by guild
-        self._begun: Counter[int] = Counter()  # by guild
-        self._waiting: dict[int, deque[_Place]] = {}  # by guild
+        self._turns: Counter[int] = Counter()  # by guild, as below
+        self._taken: Counter[int] = Counter()
+        self._begun: Counter[int] = Counter()
+        self._waiting: dict[int, deque[_Place]] = {}
         self._numbers = count(1)
         self._telling = asyncio.Lock()
 
@@ -67,15 +71,23 @@ class TurnSlots:
         """How many slots are taken."""
         return self._at_once - self._free
 
+    def is_full(self, guild_id: int, channel_id: int) -> bool:
+        """Whether too many turns wait for one more of this guild. Where it has less than others, it may have as many as
+        each would if all had the same."""
+        most, turns = MAX_TURNS * self._at_once, self._turns
+        return turns.total() >= most and turns[guild_id or channel_id] >= most // len(turns)
+
     @asynccontextmanager
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
         """Waits for a slot, and holds it until the end of the block, except while the turn waits for its budget."""
         turn.number = turn.number or next(self._numbers)
         slot = turn.allowance.slot = _Slot(self, turn)
+        _count(self._turns, slot.guild_id, 1)
         try:
             await slot.take()
             yield
         finally:
+            _count(self._turns, slot.guild_id, -1)
             slot.end()
 
     async def take(self, guild_id: int, turn: Turn, *, is_begun: bool) -> None:
@@ -155,7 +167,7 @@ class _Slot:
     def __init__(self, slots: TurnSlots, turn: Turn) -> None:
         self._slots = slots
         self._turn = turn
-        self._guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
+        self.guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
         self._is_begun = self._is_held = False
         self._telling: asyncio.Task[None] | None = None  # while it waits for its budget
 
@@ -163,7 +175,7 @@ class _Slot:
         """Takes it, unless it is held."""
         if not self._is_held:
             self._end_telling()
-            await self._slots.take(self._guild_id, self._turn, is_begun=self._is_begun)
+            await self._slots.take(self.guild_id, self._turn, is_begun=self._is_begun)
             self._is_begun = self._is_held = True
 
     def leave(self) -> None:
@@ -171,13 +183,13 @@ class _Slot:
         if self._is_held:
             self._is_held = False
             self._telling = self._slots.begin_telling(self._turn)
-            self._slots.give_back(self._guild_id, is_ended=False)
+            self._slots.give_back(self.guild_id, is_ended=False)
 
     def end(self) -> None:
         """Gives it back, if it is held: the turn has ended."""
         self._end_telling()
         if self._is_begun:
-            self._slots.give_back(self._guild_id, is_ended=True, is_held=self._is_held)
+            self._slots.give_back(self.guild_id, is_ended=True, is_held=self._is_held)
         self._is_begun = self._is_held = False
 
     def _end_telling(self) -> None:
