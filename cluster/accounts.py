@@ -4,7 +4,7 @@ reserved, and how many answers each person got in the last minute.
 A process sends its changes in numbered batches, one after the other; later changes wait for the next. A script applies
 a batch as a whole, and only once however often it is sent, so that a broken connection neither loses nor doubles a
 charge. The script also charges the calls of any process that was not heard of for GONE_SECONDS as interrupted. If Redis
-has lost its data, each process charges again what its own ledger has.
+has lost its data, each process charges again what its own ledger has, and waits until the others have done so, too.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Accounts:
         self._sent: list[Change] = []  # the batch whose answer has not come yet
         self._number = 0  # of that batch
         self._is_first = True
+        self._has_lost = False  # Redis its data, just now
         self._pending: Counter[Key] = Counter()  # charges that Redis may not have yet
         self._answered: dict[int, float] = {}  # when each person was last answered here
         self._others: dict[int, list[float]] = {}  # when other processes answered them
@@ -190,6 +191,9 @@ class Accounts:
             self._news.clear()
             if not await self.send():
                 await asyncio.sleep(PAUSE_SECONDS)
+            elif self._has_lost:  # nothing is reserved before the others have told Redis what they hold, too
+                self._has_lost = False
+                await asyncio.sleep(2 * BEAT_SECONDS)
             if self._sent or self._waiting:
                 self._news.set()
 
@@ -210,7 +214,9 @@ class Accounts:
                 log.warning(
                     "accounts_lost", meaning="Redis has lost its data; this process sends again what it has used"
                 )
-                self._sent, self._is_first = [*self._anew(), *self._sent], True
+                anew = [*self._anew()]
+                self._waiting, self._sent = [*self._sent, *self._waiting], anew
+                self._is_first = self._has_lost = True
         except (redis.RedisError, OSError) as error:
             if self._heard_since is not None or self._number == 1:
                 log.warning("accounts_unreachable", error=str(error), meaning="what others use of budgets is not known")

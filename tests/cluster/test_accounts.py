@@ -241,6 +241,32 @@ async def test_a_redis_that_has_lost_its_data_is_told_anew_what_was_used_and_res
     assert await one.redis() == (70, 70)
 
 
+async def test_once_redis_has_lost_its_data_nothing_is_reserved_before_all_have_told_it_what_they_hold(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounts, "BEAT_SECONDS", 0.2)
+    one, other = (start("100 tokens a day") for _ in range(2))
+    held = asked(HERE, 60)
+    assert await reserve(one, held)
+    await other.accounts.send()
+    script, is_told = other.accounts._script, asyncio.Event()
+
+    async def noting(keys: list[str], args: list[bytes]) -> Any:
+        if answer := await script(keys, args):
+            is_told.set()
+        return answer
+
+    async with running(other):
+        await other.accounts.known()
+        other.accounts._script = noting  # type: ignore[assignment]
+        await one.cluster.redis.flushdb()
+        asking = asyncio.create_task(other.budget.reserve(asked(THERE, 60)))
+        await is_told.wait()
+        assert await one.accounts.send()
+        assert not await asking
+    assert (await one.reserved())["total:0:tokens"] == "60"
+
+
 def stored_of(limits: Limits) -> tuple[JsonValue, JsonValue]:
     return json.loads(limits.to_store()()), json.loads(limits.ledger.to_store()())
 
