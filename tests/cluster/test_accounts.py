@@ -267,6 +267,26 @@ async def test_once_redis_has_lost_its_data_nothing_is_reserved_before_all_have_
     assert (await one.reserved())["total:0:tokens"] == "60"
 
 
+async def test_at_midnight_by_clocks_that_differ_each_day_has_its_budget_once(start: Start) -> None:
+    early, late = (start("100 tokens a day") for _ in range(2))
+    midnight = NOON.replace(hour=0) + timedelta(days=1)
+    early.clock.now, late.clock.now = midnight + timedelta(seconds=30), midnight - timedelta(seconds=30)
+
+    async def spend(process: Process, tokens: int) -> bool:
+        call = asked(HERE, tokens)
+        if process.limits.reached(process.clock(), HERE) or not await reserve(process, call):
+            return False
+        await used(process, call, tokens)
+        return True
+
+    assert [await spend(process, 60) for process in (late, early, late, early)] == [True] * 4
+    assert [await spend(process, 60) for process in (late, early)] == [False] * 2  # neither day has anything left
+    assert [(await process.redis()).tokens for process in (late, early)] == [120, 120]
+    late.clock.advance(60)
+    assert not await spend(late, 60)  # nor has the day that was new to the other a minute ago
+    assert [(await process.redis()).tokens for process in (late, early)] == [120, 120]
+
+
 def stored_of(limits: Limits) -> tuple[JsonValue, JsonValue]:
     return json.loads(limits.to_store()()), json.loads(limits.ledger.to_store()())
 
