@@ -10,6 +10,8 @@ import pytest
 
 from conversation import MessageRecord
 from miniapps.router import UNKNOWN
+from place import PlaceKind
+from setting_values import BudgetLimit, Period, Scope
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Budget
 from state.limits import Limits
@@ -18,7 +20,7 @@ from tests.support.people import ANNA, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked
 from tests.support.virtual_time import settle, until
 from turns.turn import Cancel, Turn
-from turns.turn_slots import FOR_BUDGET, LATE, LATE_FOR_BUDGET, LATE_SECONDS, PLACE, TOLD_SECONDS, TurnSlots
+from turns.turn_slots import FOR_BUDGET, LATE_FOR_BUDGET, LATE_SECONDS, TOLD_SECONDS, TurnSlots
 
 pytestmark = pytest.mark.virtual_time
 
@@ -228,13 +230,43 @@ async def test_turns_that_wait_for_their_guilds_budget_leave_slots_to_others_and
     assert (slots.running, len(slots)) == (1, 4)
     turns.append(begin(7, OTHER_GUILD))
     await asyncio.sleep(TOLD_SECONDS + 1)
-    stages = ["", FOR_BUDGET, FOR_BUDGET, PLACE.format(1), PLACE.format(2), ""]
+    stages = ["", *[FOR_BUDGET] * 4, ""]
     assert [turn.stage for turn in turns] == stages
     assert (slots.running, len(slots)) == (2, 4)
     await asyncio.sleep(LATE_SECONDS)
-    assert [turns[2].stage, turns[4].stage] == [LATE_FOR_BUDGET, LATE.format(1)]
+    assert [turns[2].stage, turns[4].stage] == [LATE_FOR_BUDGET] * 2
     making[2].cancel()
     await asyncio.wait(making)
     assert ends == [100, 100, 200, 300, 400]
     assert (slots.running, len(slots)) == (0, 0)
     assert not slots._begun
+
+
+async def test_turns_that_wait_for_the_budget_of_one_channel_hold_up_no_other_of_the_guild() -> None:
+    bench, slots, begun = Bench(), TurnSlots(3), list[int]()
+    of_channels = BudgetLimit(1_000, Period.DAY, Scope.CHANNEL)
+    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None, budgets=[of_channels]), bench.clock)
+
+    async def make(turn: Turn, thread: int) -> None:
+        async with slots.taken(turn):
+            await turn.allowance.reserve(600)  # so that one of a channel runs at once
+            begun.append(thread)
+            await asyncio.sleep(100)
+            turn.allowance.settle(10)
+
+    def begin(thread: int, channel: int) -> asyncio.Task[None]:
+        question = bench.question(bench.say(ANNA, "what?", channel=thread), thread)
+        place = replace(question.place, parent_id=channel, kind=PlaceKind.THREAD)
+        turn = Turn([replace(question, place=place)])
+        turn.allowance = budget.allowance(turn.payer)
+        return asyncio.create_task(make(turn, thread))
+
+    making = [begin(thread, CHANNEL) for thread in range(1, 9)]
+    await settle()
+    making.append(begin(9, CHANNEL + 1))
+    await settle()
+    assert begun == [1, 9]
+    assert slots.running == 2
+    await asyncio.wait(making)
+    assert begun == [1, 9, 2, 3, 4, 5, 6, 7, 8]
+    assert [*slots._begun, *slots._short, *slots._turns, *slots._waiting] == []

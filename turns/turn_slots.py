@@ -11,13 +11,14 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from turns.turn import Turn
 
 # Made and waiting, for each slot: with 5 s for an answer the last waits 7 minutes. One takes some 60 KB, those of 64
 # slots 300 MB.
 MAX_TURNS = 80
+K = TypeVar("K")
 TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
 TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
 LATE_SECONDS = 120.0  # after which an asker is told that it takes long; other turns of their channel count, too
@@ -34,11 +35,12 @@ LATE_FOR_BUDGET = (
 
 
 class _Place(NamedTuple):
-    """A place in the queue. is_begun: the turn had a slot before; number: orders the queue; given: done when it has
-    one."""
+    """A place in the queue. is_begun: the turn had a slot before; number: orders the queue; channel_id: pays for it;
+    given: done when it has one."""
 
     is_begun: bool
     number: int
+    channel_id: int
     given: asyncio.Future[None]
 
 
@@ -47,9 +49,10 @@ class TurnSlots:
     to the turn that waits longest. A direct message channel counts as a guild. A channel waits with one turn at a time,
     so its next turn comes after all that wait by then. A turn restarted after an edit keeps its place.
 
-    Of one guild no more than `at_once` turns have begun, that is, have a slot or have had one and wait for their budget
-    or for the next slot: all of these look again each time that some of a budget is given back. Those that have the
-    budget for their next call go before those that have not begun, which may wait for just that budget.
+    Of one guild no more than twice `at_once` turns have begun, that is, have a slot or have had one and wait for their
+    budget or for the next slot: all of these look again each time that some of a budget is given back. The second half
+    is for channels where none waits for its budget, as the first may all wait for that of one channel. Those that have
+    the budget for their next call go before those that have not begun, which may wait for just that budget.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -57,6 +60,7 @@ class TurnSlots:
         self._turns: Counter[int] = Counter()  # by guild, as below
         self._taken: Counter[int] = Counter()
         self._begun: Counter[int] = Counter()
+        self._short: Counter[tuple[int, int]] = Counter()  # those that wait for their budget, by guild and channel
         self._waiting: dict[int, deque[_Place]] = {}
         self._numbers = count(1)
         self._telling = asyncio.Lock()
@@ -92,10 +96,11 @@ class TurnSlots:
 
     async def take(self, guild_id: int, turn: Turn, *, is_begun: bool) -> None:
         """Waits for a slot. is_begun: the turn had one, and has waited for its budget."""
-        if self._free and (is_begun or self._begun[guild_id] < self._at_once):
+        place = _Place(is_begun, turn.number, turn.payer.channel_id, asyncio.Future())
+        if self._free and self._may_go_on(guild_id, place):
             self._give(guild_id, is_begun=is_begun)
             return
-        place, line = _Place(is_begun, turn.number, asyncio.Future()), self._waiting.setdefault(guild_id, deque())
+        line = self._waiting.setdefault(guild_id, deque())
         insort(line, place, key=lambda other: (not other.is_begun, other.number))
 
         def told(text: str) -> str:
@@ -122,16 +127,24 @@ class TurnSlots:
         self._free += is_held
         _count(self._taken, guild_id, -is_held)
         _count(self._begun, guild_id, -is_ended)
-        while self._free and (guilds := [*filter(self._may_go_on, self._waiting)]):
-            next_guild = min(guilds, key=lambda one: (self._taken[one], self._waiting[one][0].number))
-            place = self._waiting[next_guild][0]
+        while self._free and (first := {guild: place for guild in self._waiting if (place := self._first(guild))}):
+            next_guild = min(first, key=lambda one: (self._taken[one], first[one].number))
+            place = first[next_guild]
             self._leave(next_guild, place)
             self._give(next_guild, is_begun=place.is_begun)
             place.given.set_result(None)
 
-    def _may_go_on(self, guild_id: int) -> bool:
-        """Whether the first that waits of a guild may have a slot."""
-        return self._waiting[guild_id][0].is_begun or self._begun[guild_id] < self._at_once
+    def _first(self, guild_id: int) -> _Place | None:
+        """The first place of a guild that may have a slot."""
+        return next((place for place in self._waiting[guild_id] if self._may_go_on(guild_id, place)), None)
+
+    def _may_go_on(self, guild_id: int, place: _Place) -> bool:
+        most = self._at_once * (1 if self._short[guild_id, place.channel_id] else 2)
+        return place.is_begun or self._begun[guild_id] < most
+
+    def wait_for_budget(self, guild_id: int, channel_id: int, change: int) -> None:
+        """Counts a turn that begins (1) or ceases (-1) to wait for its budget."""
+        _count(self._short, (guild_id, channel_id), change)
 
     def _give(self, guild_id: int, *, is_begun: bool) -> None:
         self._free -= 1
@@ -183,6 +196,7 @@ class _Slot:
         if self._is_held:
             self._is_held = False
             self._telling = self._slots.begin_telling(self._turn)
+            self._slots.wait_for_budget(self.guild_id, self._turn.payer.channel_id, 1)
             self._slots.give_back(self.guild_id, is_ended=False)
 
     def end(self) -> None:
@@ -195,10 +209,11 @@ class _Slot:
     def _end_telling(self) -> None:
         if self._telling:
             self._telling.cancel()
+            self._slots.wait_for_budget(self.guild_id, self._turn.payer.channel_id, -1)
         self._telling = None
 
 
-def _count(counts: Counter[int], guild_id: int, change: int) -> None:
-    counts[guild_id] += change
-    if not counts[guild_id]:
-        del counts[guild_id]
+def _count(counts: Counter[K], key: K, change: int) -> None:
+    counts[key] += change
+    if not counts[key]:
+        del counts[key]
