@@ -18,7 +18,6 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from agents.bounded_client import PATIENCE_SECONDS, asks_another, bound
-from agents.demo import demo_model
 from agents.lighter_requests import adapt_once, send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from files.reading import Sight
@@ -144,6 +143,8 @@ class Models:
 
 def _build_one(variable: str, name: str, *, waits: float = PATIENCE_SECONDS) -> Model:
     if name.lower() == DEMO:
+        from agents.demo import demo_model  # noqa: PLC0415 - it loads what no other model needs
+
         return demo_model()
     provider = provider_of(name)
     try:
