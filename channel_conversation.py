@@ -207,6 +207,10 @@ class ChannelConversation:
                 return message
         return None
 
+    def latest(self, message_id: int) -> MessageRecord | None:
+        """A message as it is, or was last edited after it was trimmed; None where that is not known."""
+        return self.find(message_id) or self.revisions.get(message_id)
+
     def is_deleted(self, message_id: int) -> bool:
         """Whether a recorded message was deleted since, and not only trimmed."""
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None

@@ -215,9 +215,6 @@ class Parts(StateParts):
             waiting=lambda channel_id: self.pending.waiting_in(channel_id) | self.bursts.undecided(channel_id),
             clock=self._clock,
         )
-        maker = TurnMaker(
-            self.conversations, answering, self.prompts, self.budget, self.pending, self.records, self.activity
-        )
         self.meanings = Meanings(
             conversations=self.conversations,
             states=self.states,
@@ -225,6 +222,16 @@ class Parts(StateParts):
             miniapps=self.miniapps,
             offers=self.offers,
             discord=self.wires,
+        )
+        maker = TurnMaker(
+            self.conversations,
+            answering,
+            self.prompts,
+            self.budget,
+            self.meanings,
+            self.pending,
+            self.records,
+            self.activity,
         )
         self.turns = TurnQueue(
             conversations=self.conversations,

@@ -25,11 +25,14 @@ class TurnHolder(Holder):
         self._conversations = conversations
 
     def revised(self, edit: Edit) -> bool:
-        if edit.is_reworded:
+        # One that is no longer in the conversation may still be asked.
+        asked = {one for q in self._pending.of(edit.channel_id).questions if not q.is_private for one in q.said_in}
+        is_reworded = edit.is_reworded or (edit.may_be_reworded and edit.message.message_id in asked)
+        if is_reworded:
             self._turns.reworded(edit.channel_id, edit.message)
         if edit.may_be_reworded:
             self._turns.requoted(edit.channel_id, lambda m: m.reply_to_id == edit.message.message_id, edit.message)
-        return edit.is_reworded
+        return is_reworded
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:

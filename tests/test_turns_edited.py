@@ -1,9 +1,10 @@
-"""turns/: what is edited or deleted while it waits for another turn, and is for a mini-app or answers a prompt."""
+"""turns/: what is edited or deleted while it waits or is answered, and is for a mini-app or answers a prompt."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import asked
 from tests.support.virtual_time import settle, until
 from tests.test_turns_prompts import WANTS_SOAP, Stage
-from turns.turn import Question, Turn
+from turns.turn import MAX_REWORDED, Question, Turn
 
 pytestmark = pytest.mark.virtual_time
 
@@ -119,6 +120,68 @@ async def test_of_what_was_said_in_one_go_every_part_counts_as_it_stands(stage: 
     await stage.idle()
     left = {"edited": ["the wall"], "deleted": [], "trimmed": ["the door"]}[what]
     assert [context.text for context in stage.paint.seen] == ["\n".join(["please paint", *left, "and the floor"])]
+
+
+@pytest.mark.parametrize("text", ["paint the floor", "what is a door?"])
+async def test_what_is_edited_while_a_mini_app_is_at_it_is_asked_anew(stage: Stage, text: str) -> None:
+    stage.paint.does.append(asyncio.Event())
+    question = stage.take_in("paint the door")
+    await until(lambda: stage.paint.seen)
+    edit(stage, question, text)
+    await stage.idle()
+    app = [context.text for context in stage.paint.seen]
+    assert (app, asked(stage)) == (["paint the door", text], []) if "paint" in text else (app[:1], [[text]])
+    assert len(stage.wire.done("send")) == 1
+    assert len(stage.conversation.own) == ("paint" not in text)  # what the model wrote it is not told once more
+
+
+def _is_asked(stage: Stage, times: int) -> bool:
+    return len(stage.paint.seen) == times
+
+
+async def test_what_is_edited_again_and_again_reaches_the_mini_app_in_its_last_words(stage: Stage) -> None:
+    stage.paint.does.extend(asyncio.Event() for _ in range(2 * MAX_REWORDED))
+    question = stage.take_in("paint the door")
+    for number in range(2 * MAX_REWORDED):
+        await until(partial(_is_asked, stage, number + 1))
+        edit(stage, question, f"paint door {number}")
+    await stage.idle()
+    assert stage.paint.seen[-1].text == f"paint door {2 * MAX_REWORDED - 1}"
+    assert stage.wire.texts == ["Which colour?"]
+
+
+@pytest.mark.parametrize("what", ["edited", "deleted", "edited behind a trimmed one", "edited, itself trimmed"])
+async def test_of_what_was_said_in_one_go_nothing_old_is_left_to_a_mini_app_that_is_at_it(
+    stage: Stage, what: str
+) -> None:
+    stage.paint.does.append(asyncio.Event())
+    parts = [stage.question(stage.say(ANNA, text)) for text in ("please paint", "the door", "and the floor")]
+    stage.intake.submit(*parts)
+    await until(lambda: stage.paint.seen)
+    if "trimmed" in what:
+        stage.conversation.messages.remove(parts["itself" in what].message)
+    if what == "deleted":
+        stage.conversations.forget_messages(CHANNEL, {parts[1].message.message_id})
+        stage.turns.changed(CHANNEL, parts[1].message.message_id)
+    else:
+        edit(stage, parts[1], "paint the wall")
+    await stage.idle()
+    left = ["please paint"] if what != "edited behind a trimmed one" else []
+    left += ["paint the wall"] if what != "deleted" else []
+    assert [context.text for context in stage.paint.seen[1:]] == ["\n".join([*left, "and the floor"])]
+
+
+async def test_a_yes_that_is_edited_to_a_no_while_the_agent_is_at_it_is_a_no(stage: Stage) -> None:
+    prompt = stage.states.set_awaiting(CHANNEL, WANTS_SOAP, user_id=ANNA, question="Shall I?")
+    stage.say(BEN, "hello")
+    stage.states.shown(prompt, 1, "Shall I?")
+    stage.script(Script(gate=asyncio.Event()))
+    yes = stage.take_in("yes")
+    await until(lambda: stage.agent.requests)
+    edit(stage, yes, "no")
+    await stage.idle()
+    replies = [request.reply for request in stage.agent.requests]
+    assert [reply and reply.data["confirmed"] for reply in replies] == [True, False]
 
 
 async def test_a_turn_that_is_made_again_after_a_kill_is_for_the_words_as_edited(stage: Stage) -> None:

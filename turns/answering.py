@@ -40,7 +40,6 @@ log = structlog.get_logger()
 SAID_BEFORE = (
     "I cannot go on with this for you: it has what was said before you came, and you may not read the history here."
 )
-CHANGED = "You changed what you had said while I was at it. Please say again what you would like."
 HISTORY_DEADLINE_SECONDS = 1.5
 MAX_NOTE = 500  # characters of soft context that the agent is told
 RECENT_MESSAGES = 12  # what the rewriting model is shown
@@ -376,8 +375,7 @@ class Answering:
         return kept
 
     async def _flow(self, question: Question, conversation: ChannelConversation | None) -> Answer | Failure:
-        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read, or where
-        they changed what they had said while it was looking something up."""
+        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read."""
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         kept = self._drawn_on(meaning.miniapp_id, question.channel_id)
@@ -404,10 +402,6 @@ class Answering:
         if not isinstance(response, MiniAppResponse):
             sentence = response.sentence if response else UNKNOWN
             return Failure(FailureKind.MINIAPP, f"The mini-app {meaning.miniapp_id} gave no answer.", sentence)
-        said = {message.message_id, *question.parts}
-        if conversation and any(("message", one) in conversation.taken_back for one in said):
-            self._miniapps.retract(question.channel_id, said)
-            return Answer(CHANGED, [], 0)
         return Answer(
             response.message,
             [],

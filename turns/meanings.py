@@ -90,17 +90,18 @@ class Meanings:
         return self._wanted(replace(question, meaning=meaning), conversation)
 
     def anew(self, question: Question) -> Question:
-        """A question that stands alone as it is when its turn comes: read again if it was edited, or a part of its
-        burst deleted, while it waited. The card of the prompt that it answers then shows what it has become."""
+        """A question that stands alone as it is when its turn comes, or begins anew: read again if it, or a part of its
+        burst, was edited or deleted since. The card of the prompt that it answers then shows what it has become."""
         meaning = question.meaning
         if question.card_id or meaning.about:
             return question
         if (conversation := self._conversations.get(question.channel_id)) is None:
             return question
         message, parts = question.current(conversation), [i for i in question.parts if not conversation.is_deleted(i)]
-        earlier = [*filter(None, map(conversation.find, parts))]
+        earlier = [*filter(None, map(conversation.latest, parts))]
         utterance = as_one([*earlier, message], self._discord.bot()[1])
-        if len(earlier) < len(parts) or meaning.query == self._words(utterance):  # one was trimmed, or nothing changed
+        # Where one was trimmed, what it said is still known by the meaning.
+        if meaning.query and (len(earlier) < len(parts) or meaning.query == self._words(utterance)):
             return question
         prompt = meaning.prompt
         meaning = self._meaning(utterance, question.channel_id, conversation, before=meaning, prompt=prompt)

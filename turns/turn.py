@@ -90,6 +90,11 @@ class Question:
         return self.meaning.route_to is RouteTarget.MINIAPP
 
     @property
+    def said_in(self) -> tuple[int, ...]:
+        """The ids of the messages whose words its meaning has."""
+        return self.message.message_id, *self.parts
+
+    @property
     def reply_to(self) -> int:
         return self.card_id or self.message.message_id
 
@@ -119,7 +124,10 @@ class Question:
 
     @property
     def to_read_anew(self) -> Question:
-        """The question without the words that were read in it, some of which have changed."""
+        """The question without the words that were read in it, some of which have changed; an accepted follow-up's are
+        the mini-app's own."""
+        if self.meaning.about:
+            return self
         meaning = replace(self.meaning, query="", enriched_query="", incomplete=False, resolution_data=None)
         return replace(self, meaning=meaning)
 
@@ -135,8 +143,7 @@ class Question:
         if not self.is_private:
             return question
         question = replace(question, message=self.in_words_of(message))
-        # What was read in its old words; one that stands alone is read again when its turn comes.
-        return question if self.stands_alone or message.content == self.message.content else question.to_read_anew
+        return question if message.content == self.message.content else question.to_read_anew
 
     def requoted(self, edited: MessageRecord | None) -> Question:
         """The question with its quote, if it has one, after the quoted message was edited, or without it and the name
@@ -150,8 +157,7 @@ class Question:
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message as last edited, also if it was trimmed from the conversation."""
-        recorded = None if self.is_private else conversation.find(self.message.message_id)
-        return recorded or self.message
+        return (not self.is_private and conversation.latest(self.message.message_id)) or self.message
 
     def is_as_read(self, conversation: ChannelConversation) -> bool:
         """Whether its author has not changed its words since; what it quotes may have grown."""
@@ -345,15 +351,18 @@ class Turn:
             self.end(Cancel.STOPPED)
         return True
 
-    def ask_anew(self, message: MessageRecord) -> None:
-        """Restarts the turn if this edited message is one of its questions and no part of the answer is posted yet."""
-        asked = [q for q in self.questions if q.message.message_id == message.message_id and not q.by_miniapp]
-        is_same = all(q.is_private and q.message.content == message.content for q in asked)
-        if is_same or self.adopted or self.has_acted or self.cancel or self.times_reworded == MAX_REWORDED:
+    def ask_anew(self, message_id: int, edited: MessageRecord | None = None) -> None:
+        """Restarts the turn if this message, which was edited or deleted (None), is among what it answers, and no part
+        of the answer is posted yet; a mini-app's only until the mini-app is done."""
+        asked = [q for q in self.questions if message_id in (q.parts if edited is None else q.said_in)]
+        if all(q.is_private and edited and q.message.content == edited.content for q in asked):
             return
-        if not (self.request and self.work and self.post):
+        if self.is_reworded or self.cancel or not (self.work and self.post):
             return
-        if self.post.take_back(is_finished=self.work.done()):
+        is_done = self.work.done()
+        is_read = self.request or self.newest.stands_alone  # else it is still to be told in its new words
+        may_restart = is_read and not (self.adopted or self.has_acted or self.times_reworded >= MAX_REWORDED)
+        if not is_done if self.newest.by_miniapp else may_restart and self.post.take_back(is_finished=is_done):
             self.is_reworded, self.text = True, ""
             self.times_reworded += 1
             self.work.cancel()

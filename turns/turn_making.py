@@ -20,6 +20,7 @@ from state.prompts import Prompt
 from state.spending import PAYER
 from turns.answering import Answering
 from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered
+from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn import Cancel, Question, Ready, Turn
@@ -30,7 +31,8 @@ log = structlog.get_logger()
 class TurnMaker:
     """Makes turns, one at a time for each channel.
 
-    budget: of their model calls. pending: the unfinished questions. records, activity: told how turns end.
+    budget: of their model calls. meanings: reads questions that changed. pending: the unfinished questions. records,
+    activity: told how turns end.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class TurnMaker:
         answering: Answering,
         prompts: PromptCards,
         budget: Budget,
+        meanings: Meanings,
         pending: PendingTurns,
         records: Records,
         activity: Activity,
@@ -47,6 +50,7 @@ class TurnMaker:
         self._answering = answering
         self._prompts = prompts
         self._budget = budget
+        self._meanings = meanings
         self._pending = pending
         self._records = records
         self._activity = activity
@@ -94,7 +98,7 @@ class TurnMaker:
             return turn.cancel
         if turn.conversation is None:
             return Cancel.WITHDRAWN
-        while turn.newest.by_miniapp or self._budget.has_budget():
+        while self._read(turn).by_miniapp or self._budget.has_budget():
             outcome = await self._attempt(turn, post)
             # A question became a call by an edit after the agent was asked, when the turn could not be restarted any
             # more, so that declining is not allowed now.
@@ -104,6 +108,20 @@ class TurnMaker:
             self._account(turn, outcome)
             turn.request, turn.is_reworded = None, False
         return Cancel.OVER_BUDGET
+
+    def _read(self, turn: Turn) -> Question:
+        """The newest question of a turn that begins, or begins anew, as it stands now."""
+        if turn.newest.stands_alone:
+            turn.questions[:] = [self.anew(turn.questions[-1])]
+            turn.newest = turn.questions[-1]
+        return turn.newest
+
+    def anew(self, question: Question) -> Question:
+        """The question as it stands now, also for a restart."""
+        anew = self._meanings.anew(question) if question.stands_alone else question
+        if anew is not question:
+            self._pending.revised(anew)
+        return anew
 
     async def _attempt(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel | None:
         """The turn's outcome; None: a question was edited before anything was posted, so ask again."""

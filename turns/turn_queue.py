@@ -108,8 +108,6 @@ class TurnQueue:
         message that they reply to.
         """
         queue = self._queue(channel_id)
-        if turn and not turn.ready:
-            turn = replace(turn, questions=[self._anew(question) for question in turn.questions])
         queue.resumed, queue.stood = turn, stood or {}
         queue.waiting[:0] = waiting
 
@@ -196,15 +194,12 @@ class TurnQueue:
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted, silently=silently, seen=seen)
 
     def reworded(self, channel_id: int, message: MessageRecord) -> None:
-        """Applies an edit: restarts a running turn of this message if no part of the answer is posted yet.
-
-        If the message now calls the bot, its answer must not be declined.
-        """
+        """Applies an edit. If the message now calls the bot, its answer must not be declined."""
         if (queue := self._queues.get(channel_id)) is None:
             self.changed(channel_id, message.message_id, message)
             return
         if queue.turn:
-            queue.turn.ask_anew(message)
+            queue.turn.ask_anew(message.message_id, message)
         is_now_called = is_called(message, self._discord.bot()[1])
         for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
             for place, question in enumerate(questions):
@@ -215,12 +210,17 @@ class TurnQueue:
 
     def changed(self, channel_id: int, message_id: int, edited: MessageRecord | None = None) -> None:
         """Drops the former words of an edited or deleted message from what is stored of the questions, and from what
-        was read in others of its burst. edited: the message now."""
+        was read in those that have them. edited: the message now."""
         self.pending.reworded(channel_id, message_id, edited)
         if queue := self._queues.get(channel_id):
+            if queue.turn:
+                queue.turn.ask_anew(message_id)
             for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
                 bursts = {q.burst for q in questions if q.message.message_id == message_id} - {None}
-                questions[:] = [q.to_read_anew if q.burst in bursts and not q.stands_alone else q for q in questions]
+                questions[:] = [
+                    q.to_read_anew if q.burst in bursts or (q.stands_alone and message_id in q.said_in) else q
+                    for q in questions
+                ]
 
     def requoted(
         self, channel_id: int, quotes: Callable[[MessageRecord], bool], edited: MessageRecord | None = None
@@ -320,7 +320,7 @@ class TurnQueue:
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
         """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
         author may not read the first."""
-        first = queue.waiting[0] = self._anew(queue.waiting[0])
+        first = queue.waiting[0] = self._maker.anew(queue.waiting[0])
         if self._picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
@@ -335,13 +335,6 @@ class TurnQueue:
         asked_at = min(queue.asked_at.pop(question.message.message_id, now) for question in together)
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to), asked_at=asked_at)
 
-    def _anew(self, question: Question) -> Question:
-        """The question as it stands now, also for a restart."""
-        anew = self._meanings.anew(question) if question.stands_alone else question
-        if anew is not question:
-            self.pending.revised(anew)
-        return anew
-
     def _may_read(self, earlier: Question, question: Question) -> bool:
         """Whether the author of a question may read an earlier one, as one answer to both may quote it."""
         conversation = self._conversations.get(question.channel_id)
@@ -355,7 +348,8 @@ class TurnQueue:
                 self.pending.posted(question.channel_id, message.message_id)
             # An answer that an earlier process had ready may be missing from the model's history.
             is_unknown = turn is not None and turn.ready is not None and turn.ready.history is None
-            by_model = not (question.by_miniapp or (turn and turn.is_remote) or is_unknown)
+            by_miniapp = (turn.newest if turn else question).by_miniapp  # an edit may have changed that meanwhile
+            by_model = not (by_miniapp or (turn and turn.is_remote) or is_unknown)
             if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):
                 conversation.remote.ask(turn.agent, [message.message_id])
             self._conversations.record_message(question.channel_id, message, by_model=by_model)

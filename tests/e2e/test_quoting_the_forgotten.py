@@ -22,7 +22,6 @@ from tests.support.clock import FakeClock
 from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
-from turns.answering import CHANGED
 
 pytestmark = pytest.mark.slow
 
@@ -474,9 +473,13 @@ async def test_a_question_of_a_mini_apps_goes_once_what_led_to_it_is_edited(scen
     assert "prompts" not in in_snapshots(scene.folder, SECRET)
 
 
-async def test_what_is_edited_while_a_mini_app_looks_it_up_is_not_kept(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", ["never mind", "add Hollow bar to the trip"])
+@pytest.mark.parametrize("said_since", [0, 100])
+async def test_what_is_edited_while_a_mini_app_looks_it_up_is_asked_anew_and_not_kept(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, said_since: int, text: str
 ) -> None:
+    """Also once so much was said meanwhile that it is not in the conversation any more."""
+    scene.stub.default = lambda _: Reply("I see.")
     find, looks, gate = SampleVenues.find, asyncio.Event(), asyncio.Event()
 
     async def slow(self: SampleVenues, query: str, limit: int) -> Sequence[Venue]:
@@ -487,9 +490,15 @@ async def test_what_is_edited_while_a_mini_app_looks_it_up_is_not_kept(
     monkeypatch.setattr(SampleVenues, "find", slow)
     said = scene.mention("Chloe", f"add {SECRET} bar to the trip")
     await looks.wait()
-    await scene.edit(said, "never mind")
+    for _ in range(said_since):
+        last = scene.say("Ben", "hello everybody")
+    if said_since:
+        await scene.decision(last)
+    await scene.edit(said, f"<@{scene.pg.bot_id}> {text}")
     gate.set()
-    assert (await scene.answer_to(said)).content == CHANGED
+    answer = (await scene.answer_to(said)).content
+    assert "Hollow bar" in answer if "Hollow" in text else answer == "I see."
+    await scene.at_rest()
     await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, SECRET)
 

@@ -89,9 +89,6 @@ class Bench:
             clock=self.clock,
         )
         self.activity = Activity(self.clock)
-        self.maker = TurnMaker(
-            self.conversations, self.answering, self.prompts, budget, self.pending, records, self.activity
-        )
         self.offers = FakeOffers()
         self.meanings = Meanings(
             conversations=self.conversations,
@@ -100,6 +97,16 @@ class Bench:
             miniapps=self.miniapps,
             offers=cast(OpenOffers, self.offers),
             discord=self.around,
+        )
+        self.maker = TurnMaker(
+            self.conversations,
+            self.answering,
+            self.prompts,
+            budget,
+            self.meanings,
+            self.pending,
+            records,
+            self.activity,
         )
         self.turns = TurnQueue(
             conversations=self.conversations,
