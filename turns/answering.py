@@ -42,7 +42,7 @@ SAID_BEFORE = (
 )
 HISTORY_DEADLINE_SECONDS = 1.5
 MAX_NOTE = 500  # characters of soft context that the agent is told
-RECENT_MESSAGES = 12  # what the rewriting model is shown
+RECENT_MESSAGES = 12  # what an incomplete query is completed from
 
 Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | None]]
 """(an incomplete query, the messages before it) -> the complete query, or None."""
@@ -57,19 +57,15 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InFull:
-    """Incomplete queries as completed from what was said before. queries: by the ids of their messages."""
+    """An incomplete query as completed. made_of: its message, and those that were read before it."""
 
-    queries: Mapping[int, str]
-    said: Sequence[MessageRecord]
+    query: str
+    made_of: Sequence[MessageRecord]
 
-    def of(self, asked: int, conversation: ChannelConversation) -> str | None:
-        """The query of a message; None where it is complete, or something of what it was completed from has been
-        edited, deleted or forgotten since."""
-        if not (query := self.queries.get(asked)) or not (gone := conversation.taken_back):
-            return query
-        before = (message for message in self.said if message.message_id <= asked)
-        sources = (source for message in before for source in sources_of_reading(message, conversation.channel_id))
-        return None if any(source in gone for source in sources) else query
+    def stands(self, conversation: ChannelConversation) -> bool:
+        """Whether nothing of what it is made of has been edited, deleted or forgotten since."""
+        where, gone = conversation.channel_id, conversation.taken_back
+        return not any(source in gone for message in self.made_of for source in sources_of_reading(message, where))
 
 
 class Preparing:
@@ -97,8 +93,9 @@ class Preparing:
         self._rewrite = rewrite
         self._compaction = compaction
 
-    async def in_full(self, turn: Turn, conversation: ChannelConversation) -> InFull:
-        """The incomplete queries among the questions, completed, once what the agent is told before them is ready."""
+    async def in_full(self, turn: Turn, conversation: ChannelConversation) -> Mapping[int, InFull]:
+        """The incomplete queries among the questions, completed, by the ids of their messages, once what the agent is
+        told before them is ready."""
         # At a conversation's start it reads earlier messages, if they come soon and the authors may read them.
         if (first := next((q for q in turn.questions if q.starts_conversation), None)) and not turn.newcomers:
             try:
@@ -112,9 +109,9 @@ class Preparing:
         questions = list(turn.questions)
         queries = await asyncio.gather(*(self._in_full(q, conversation, said, since) for q in questions))
         asked = (question.message.message_id for question in questions)
-        return InFull({one: query for one, query in zip(asked, queries, strict=True) if query}, said)
+        return {one: query for one, query in zip(asked, queries, strict=True) if query}
 
-    def notes(self, turn: Turn, conversation: ChannelConversation, in_full: InFull) -> list[str]:
+    def notes(self, turn: Turn, conversation: ChannelConversation, in_full: Mapping[int, InFull]) -> list[str]:
         """The notes for the agent beside the questions."""
         notes, since = list[str](), conversation.seen_since(turn.newcomers)
         for question in turn.questions:
@@ -135,8 +132,9 @@ class Preparing:
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
                 )
-            if is_as_read and (query := in_full.of(question.message.message_id, conversation)):
-                notes.append(f'Read in full, the last message of "{author}" is: {query}')
+            full = in_full.get(question.message.message_id)
+            if is_as_read and full and full.stands(conversation):
+                notes.append(f'Read in full, the last message of "{author}" is: {full.query}')
         if not since and (soft_context := self._states.soft_context(conversation.channel_id)):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
             notes.append(f"What was last done in this channel: {_quoted(known)}")
@@ -160,7 +158,7 @@ class Preparing:
 
     async def _in_full(
         self, question: Question, conversation: ChannelConversation, said: Sequence[MessageRecord], since: int
-    ) -> str | None:
+    ) -> InFull | None:
         """An incomplete query completed from the messages before it; None where it is complete, or cannot be, or its
         author has changed its words.
 
@@ -169,11 +167,11 @@ class Preparing:
         message, meaning = unquoting(question.current(conversation), since), question.meaning
         if not (meaning.incomplete and question.is_as_read(conversation)):
             return None
-        query = enrich(meaning.query, said_before(message, said)).query
-        if query != meaning.query:
-            return query
         before = [m for m in said if m.message_id < message.message_id][-RECENT_MESSAGES:]
-        return await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
+        query: str | None = enrich(meaning.query, said_before(message, before)).query
+        if query == meaning.query:
+            query = await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
+        return InFull(query, [*before, message]) if query else None
 
 
 class Answering:
@@ -231,7 +229,7 @@ class Answering:
             choice = await self._team.pick(question, conversation, newest.place, earlier)
             turn.agent = choice.agent
             self._records.picked(turn, choice)
-        in_full = InFull({}, ())
+        in_full: Mapping[int, InFull] = {}
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:
             in_full = await self._preparing.in_full(turn, conversation)
@@ -245,7 +243,7 @@ class Answering:
         turn: Turn,
         pending: Sequence[Question],
         conversation: ChannelConversation,
-        in_full: InFull,
+        in_full: Mapping[int, InFull],
         attached: Mapping[str, Reading],
     ) -> Outcome:
         questions, place = [question.current(conversation) for question in pending], self._records.titled(pending[-1])

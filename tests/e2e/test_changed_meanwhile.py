@@ -13,6 +13,7 @@ from tests.e2e.test_who_may_read import newcomer
 from tests.support.lives import on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
+from turns.answering import RECENT_MESSAGES
 
 SECRET = "Bluebell"
 CLOCK = (Call("current_time", "{}", "call-clock"),)
@@ -28,22 +29,25 @@ async def change(scene: Scene, said: Message, how: str) -> None:
             await scene.use("Chloe", command)
 
 
-@pytest.mark.parametrize("whose", ["Ada", "Chloe"])
+@pytest.mark.parametrize("whose", ["Ada", "Ben", "Chloe"])
 async def test_an_answer_with_a_note_goes_on_whatever_is_edited_while_tools_run(scene: Scene, whose: str) -> None:
-    """The note goes where it is made of what was edited."""
+    """The note goes where it is made of what was edited, and only there."""
     scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    earlier = scene.mention("Ben", "hello")
+    await scene.answer_to(earlier)
+    for _ in range(RECENT_MESSAGES):
+        scene.say("Ada", "hello everybody")
     asked = scene.mention("Chloe", "what is the weather in Osaka?")
     await scene.answer_to(asked)
     scene.stub.replies.append(Reply("Let me see.", before=gate, calls=CLOCK))
     followed = scene.mention("Chloe", "and on Tuesday?")
-    await scene.until(lambda: len(scene.stub.requests) == 2)
-    assert "weather in Osaka on Tuesday" in scene.told()
+    await scene.until(lambda: "weather in Osaka on Tuesday" in scene.told())
     later = scene.say("Ada", "hello everybody")
     await scene.decision(later)
-    await scene.edit(later if whose == "Ada" else asked, "never mind")
+    await scene.edit({"Ada": later, "Ben": earlier, "Chloe": asked}[whose], "never mind")
     gate.set()
     assert (await scene.answer_to(followed)).content == "Let me see.\n\nI see."
-    assert ("weather in Osaka on Tuesday" in scene.told()) == (whose == "Ada")
+    assert ("weather in Osaka on Tuesday" in scene.told()) == (whose != "Chloe")
 
 
 @pytest.mark.parametrize("what", ["its words", "what it quotes"])
