@@ -25,14 +25,18 @@ log = structlog.get_logger()
 
 TOTAL_SECONDS = 840.0  # Discord takes no answer to an interaction after 15 minutes
 FAREWELL_SECONDS = 5.0
+GONE = "That message is gone, so I do not answer it."
 
 
 @dataclass(slots=True, eq=False)
 class _About:
-    """What a running answer is about. changes, gone: what was edited, deleted or forgotten of it since."""
+    """What a running answer is about. changes, gone: what was edited, deleted or forgotten of it since; is_gone: all of
+    it was deleted or forgotten, which ends the answer."""
 
     channel_id: int
     messages: list[MessageRecord]
+    work: asyncio.Task[str] | None = None
+    is_gone: bool = False
     changes: Changes = field(default_factory=dict)
     gone: dict[Source, None] = field(default_factory=dict)
 
@@ -77,14 +81,14 @@ class PrivateAnswers:
         turn.allowance = self._budget.allowance(turn.payer)
         told = _About(question.channel_id, [*about])
         self._told.add(told)
-        work = asyncio.create_task(self._answer(turn, told))
+        work = told.work = asyncio.create_task(self._answer(turn, told))
         self._work.add(work)
         try:
             return await work
         except asyncio.CancelledError:
             if asking and asking.cancelling():  # the caller is cancelled, and not only the answer
                 raise
-            return final_text(turn, Cancel.SHUTDOWN)
+            return GONE if told.is_gone else final_text(turn, Cancel.SHUTDOWN)
         finally:
             self._work.discard(work)
             self._told.discard(told)
@@ -99,6 +103,8 @@ class PrivateAnswers:
                 told.messages = [after for _, after in now if after]
                 told.changes |= changes
                 told.gone |= {("message", message_id): None for message_id in changes}
+                if changes and not told.messages and told.work:
+                    told.is_gone = told.work.cancel()
 
     async def _answer(self, turn: Turn, about: _About) -> str:
         question, started, tokens = turn.newest, asyncio.get_running_loop().time(), 0
@@ -114,7 +120,7 @@ class PrivateAnswers:
             allowance=turn.allowance,
             model=self._models.named(question.place.held.model).name,
         )
-        turn.request, turn.model, ended = request, request.model or "", "shutdown"
+        turn.request, turn.model, ended = request, request.model or "", Cancel.SHUTDOWN.value
         try:
             async with asyncio.timeout(TOTAL_SECONDS), self._slots.taken(turn):
                 with span("answer"):
@@ -130,6 +136,7 @@ class PrivateAnswers:
             return final_text(turn, Failure(FailureKind.WAITED, "It waited too long.", turn.text))
         except asyncio.CancelledError:
             tokens = self._agent.interrupted(request, turn.text).tokens
+            ended = Cancel.WITHDRAWN if about.is_gone else ended
             raise
         except Exception:
             log.exception("turn_failed", channel=question.channel_id, message=question.message.message_id)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from playground.interactions import Interaction
 from playground.model import Event, Message
 from tests.e2e.test_who_may_read import newcomer
 from tests.support.lives import on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns.answering import RECENT_MESSAGES
+from turns.private_answers import GONE
 
 SECRET = "Bluebell"
 CLOCK = (Call("current_time", "{}", "call-clock"),)
@@ -175,7 +177,7 @@ async def test_a_private_question_of_a_newcomer_stays_while_tools_run(scene: Sce
 @pytest.mark.parametrize("how", ["edit", "delete", "forget", "optout"])
 @pytest.mark.parametrize("where", ["general", "help"])
 async def test_what_a_private_answer_is_about_goes_while_it_waits(stub: StubModel, where: str, how: str) -> None:
-    """In a channel of which the bot knows nothing, too."""
+    """In a channel of which the bot knows nothing, too. What is gone altogether is not answered."""
     stub.default = lambda _: Reply("I see.")
     async with open_scene(stub, turns_at_once=1) as scene:
         scene.pg.add_channel("help")
@@ -183,15 +185,32 @@ async def test_what_a_private_answer_is_about_goes_while_it_waits(stub: StubMode
         scene.mention("Ada", "what is the time?")
         await scene.until(lambda: stub.requests)
         said = scene.say("Chloe", f"it is fine in {SECRET}", channel=where)
-        made = scene.pg.command(said.channel_id, scene.pg.person("Ben"), "Answer this", {}, said.id)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not len(scene.bot.parts.slots):  # noqa: ASYNC110 - which nothing tells of
-                await asyncio.sleep(0)
+        made = await waiting_answer(scene, said)
         await change(scene, said, how)
         gate.set()
-        assert (await scene.pg.reply_to(made)).content == "I see."
-        assert "Please answer the message above" in scene.told()
+        await scene.at_rest()
+        assert (await scene.pg.reply_to(made)).content == ("I see." if how == "edit" else GONE)
+        assert ("Please answer the message above" in scene.told()) == (how == "edit")
         assert SECRET not in scene.told()
+
+
+async def waiting_answer(scene: Scene, about: Message) -> Interaction:
+    """Ben has a message answered in private, which waits for a slot."""
+    made = scene.pg.command(about.channel_id, scene.pg.person("Ben"), "Answer this", {}, about.id)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not len(scene.bot.parts.slots):  # noqa: ASYNC110 - which nothing tells of
+            await asyncio.sleep(0)
+    return made
+
+
+async def test_a_private_answer_ends_once_what_it_is_about_is_deleted(scene: Scene) -> None:
+    scene.held(f"It is fine in {SECRET}.")
+    said = scene.say("Chloe", f"it is fine in {SECRET}")
+    made = scene.pg.command(said.channel_id, scene.pg.person("Ben"), "Answer this", {}, said.id)
+    await scene.until(lambda: scene.stub.requests)
+    await scene.delete(said)
+    assert (await scene.pg.reply_to(made)).content == GONE
+    assert scene.journal.find("answered_privately")[0]["outcome"] == "withdrawn"
 
 
 @pytest.mark.parametrize("how", ["forget", "optout"])
@@ -213,13 +232,11 @@ async def test_what_a_private_answer_is_about_goes_with_whose_words_it_has(
         gate = scene.held("Here you are.")
         scene.mention("Ada", "what is the time?", channel="help")
         await scene.until(lambda: "what is the time?" in scene.told())
-        made = scene.pg.command(about.channel_id, scene.pg.person("Ben"), "Answer this", {}, about.id)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not len(scene.bot.parts.slots):  # noqa: ASYNC110 - which nothing tells of
-                await asyncio.sleep(0)
+        made = await waiting_answer(scene, about)
         await scene.use("Chloe", how)
         gate.set()
-        assert (await scene.pg.reply_to(made)).content == "I see."
+        await scene.at_rest()
+        assert (await scene.pg.reply_to(made)).content == ("I see." if what == "a reply" else GONE)
         assert ("really?" in scene.told()) == (what == "a reply")
         assert SECRET not in scene.told()
         assert "Chloe" not in scene.told()
