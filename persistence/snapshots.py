@@ -274,13 +274,13 @@ class Snapshots:
     def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
         """Applies an edit to the transcript. is_reworded: its author changed its words."""
         if self.may_hold(channel_id, record.message_id):
-            self._writer.put(partial(self._transcript.revise, channel_id, record, is_reworded=is_reworded))
+            self._writer.put(partial(self._transcript.revise, channel_id, record, is_reworded=is_reworded), channel_id)
             self.search.drop(channel_id)
 
     def removed(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies a deletion to the transcript."""
         if message_ids and self.may_hold(channel_id, min(message_ids)):
-            self._writer.put(partial(self._transcript.remove, channel_id, frozenset(message_ids)))
+            self._writer.put(partial(self._transcript.remove, channel_id, frozenset(message_ids)), channel_id)
             self.search.drop(channel_id)
 
     @property

@@ -105,6 +105,7 @@ class Transcript:
 
     def __init__(self, writer: Writer, max_messages: int = 5_000, shards: Shards | None = None) -> None:
         self._writer = writer
+        writer.drop = self.drop
         self._shards = shards or Shards()
         self._own: set[int] = set()  # where this process does not have all shards: the channels of its own
         self._max_messages = max_messages

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 
@@ -29,15 +28,23 @@ MOST_PENDING = 50_000  # rows that memory holds while they cannot be written
 MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be read
 
 
+class _Work(NamedTuple):
+    """channel_id: of the channel whose rows it changes; 0: it only adds rows."""
+
+    do: Callable[[], object]
+    channel_id: int
+
+
 class Writer:
     """Runs work in order, in a thread that starts with the first work. To be used in one event loop.
 
     All work handed over together is stored in one transaction. What cannot be stored stays in memory and is tried again
     with the next work; one line is logged for each outage. Once another process has taken this one's lease, nothing is
-    stored any more.
+    stored any more. Memory holds so much only: beyond it the oldest additions are lost, and where a change would be,
+    its channel is dropped instead, so that no row stays as it was before the change. One more line is logged then.
 
     observer: told in the thread of each operation of the store. emptied: called in the thread when the store has lost
-    all its data.
+    all its data. drop: called in the thread to drop a channel's rows; set by whoever writes them.
     """
 
     def __init__(
@@ -49,7 +56,8 @@ class Writer:
         self._open_store = open_store
         self._observer = observer or Observer()
         self._emptied = emptied
-        self._waiting: list[Callable[[], object]] = []
+        self.drop: Callable[[int], object] = lambda _channel_id: None
+        self._waiting: list[_Work] = []
         self._is_due = False  # whether they are handed over within TOGETHER_SECONDS
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -58,19 +66,21 @@ class Writer:
         # Only the thread uses what follows.
         self._store: Store | None = None
         self._pending: dict[Key, bytes | None] = {}
-        self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
+        self._undone: list[_Work] = []
+        self._given_up: set[int] = set()  # channels to be dropped
         self._is_unsynced = False
-        self._is_failing = False
+        self._is_failing = self._is_full = False
         self._has_lost = False  # another process has its lease
         self.outages = 0  # how many times the store has started to fail
         self._is_redoing = False
 
-    def put(self, work: Callable[[], object], *, can_wait: bool = False) -> None:
+    def put(self, work: Callable[[], object], channel_id: int = 0, *, can_wait: bool = False) -> None:
         """Schedules work, to be done within TOGETHER_SECONDS, together with all that is put meanwhile. Does not wait.
 
+        channel_id: of the channel whose rows it changes; 0: it only adds rows, or writes one without reading any.
         can_wait: within WAITING_SECONDS, as what a kill loses of it is read from Discord again.
         """
-        self._waiting.append(work)
+        self._waiting.append(_Work(work, channel_id))
         if not (can_wait or self._is_due):
             self._is_due = True
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)
@@ -182,22 +192,38 @@ class Writer:
             self._is_unsynced = False
         return not self._is_unsynced
 
-    def _commit(self, works: Sequence[Callable[[], object]] = ()) -> bool:
+    def _commit(self, works: Sequence[_Work] = ()) -> bool:
         """Runs what failed before, then these, and stores what they write. Returns whether nothing is left to do."""
         if not self._is_redoing:  # work that reads comes here again
             self._is_redoing = True
-            works = [*self._undone, *works]
-            self._undone.clear()
-            for work in works:
-                if not self._try(work):
-                    self._undone.append(work)
+            self._given_up = {one for one in self._given_up if not self._try(partial(self.drop, one))}
+            self._undone = [work for work in (*self._undone, *works) if not self._try(work.do)]
+            self._give_up()
             self._is_redoing = False
         if self._pending and not self._has_lost and self._try(self._write):
             self._pending = {}
-            self._is_unsynced, self._is_failing = True, False
+            self._is_unsynced, self._is_failing, self._is_full = True, False, False
         for key in [key for key, value in self._pending.items() if key.id and value is not None][:-MOST_PENDING]:
-            del self._pending[key]
-        return not (self._pending or self._undone)
+            self._pending[key] = None  # an older value that is stored goes too: it may have words that are gone
+            self._tell_full()
+        return not (self._pending or self._undone or self._given_up)
+
+    def _give_up(self) -> None:
+        """Bounds what is to be done again."""
+        while len(self._undone) > MOST_UNDONE:
+            self._tell_full()
+            channel_id = self._undone[0].channel_id
+            if channel_id:
+                self._given_up.add(channel_id)
+                self._undone = [work for work in self._undone if work.channel_id != channel_id]
+            else:
+                del self._undone[0]
+
+    def _tell_full(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            meaning = "the oldest messages are not stored; transcripts with changes that cannot be made are deleted"
+            log.error("store_behind", meaning=meaning)
 
     def _write(self) -> None:
         with self._measured("write"):

@@ -100,9 +100,9 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     done: list[str] = []
     put = bench.snapshots._writer.put
 
-    def noted(work: Callable[[], object], *, can_wait: bool = False) -> None:
+    def noted(work: Callable[[], object], channel_id: int = 0, *, can_wait: bool = False) -> None:
         done.append(getattr(work, "func", work).__name__)
-        put(work, can_wait=can_wait)
+        put(work, channel_id, can_wait=can_wait)
 
     bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.kept = {CHANNEL: "a question"}
@@ -118,7 +118,7 @@ async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(benc
     assert bench.snapshots.may_hold(CHANNEL, old.message_id)
     put = bench.snapshots._writer.put
     work: list[object] = []
-    bench.snapshots._writer.put = work.append  # type: ignore[method-assign, assignment]
+    bench.snapshots._writer.put = lambda *of: work.append(of)  # type: ignore[method-assign]
     bench.snapshots.revised(CHANNEL, new)
     bench.snapshots.removed(CHANNEL, {new.message_id})
     bench.snapshots.removed(OTHER, {old.message_id})
@@ -127,6 +127,29 @@ async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(benc
     bench.snapshots.removed(CHANNEL, {old.message_id, new.message_id})
     assert len(work) == 1
     bench.snapshots._writer.put = put  # type: ignore[method-assign]
+
+
+async def test_what_goes_while_the_store_cannot_be_read_is_in_no_file_though_it_is_too_much_to_be_held(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("away")
+
+    monkeypatch.setattr("persistence.writer.MOST_UNDONE", 4)
+    snapshots, messages = bench.snapshots, [said(ANNA, f"secret{number}") for number in range(9)]
+    for message in messages:
+        snapshots.append(Appended(CHANNEL, GUILD, message))
+    snapshots.append(Appended(OTHER, GUILD, said(BEN, "hello")))
+    assert await snapshots.settled()
+    with monkeypatch.context() as outage, capture_logs() as logs:
+        outage.setattr(SQLiteStore, "read", fail)
+        for message in messages:
+            snapshots.revised(CHANNEL, replace(message, content="other words"))
+        assert not await snapshots.settled()
+    assert "store_behind" in [entry["event"] for entry in logs]
+    assert await snapshots.settled()
+    assert on_disk(bench.folder, "hello")
+    assert not on_disk(bench.folder, "secret")
 
 
 async def test_what_goes_is_in_no_file_of_any_channel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

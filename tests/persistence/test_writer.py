@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,53 @@ async def test_what_could_not_be_read_is_tried_again(bench: Bench) -> None:
         is_there.set()
         assert await bench.writer.settled()
     assert bench.stored() == [1]
+    await bench.writer.close()
+
+
+async def test_where_too_much_is_to_be_tried_again_no_row_stays_as_it_was_before_a_change(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its channel is dropped instead; what would only have been added is lost, and all of it is told once."""
+    monkeypatch.setattr("persistence.writer.MOST_UNDONE", 3)
+    done, is_there, dropped = list[str](), threading.Event(), list[int]()
+
+    def work(name: str) -> None:
+        if not is_there.is_set():
+            raise StoreError("away")
+        done.append(name)
+
+    def drop(channel_id: int) -> None:
+        work("drop")
+        dropped.append(channel_id)
+
+    bench.writer.drop = drop
+    with capture_logs() as logs:
+        for name, channel_id in [("lost", 0), ("5", 5), ("6", 6), ("5 again", 5), ("6 again", 6), ("added", 0)]:
+            bench.writer.put(partial(work, name), channel_id)
+            assert not await bench.writer.settled()
+        is_there.set()
+        assert await bench.writer.settled()
+    assert (dropped, done) == ([5], ["drop", "6", "6 again", "added"])
+    assert [entry["event"] for entry in logs] == ["store_failed", "store_behind"]
+    await bench.writer.close()
+
+
+async def test_a_change_that_memory_holds_no_more_leaves_nothing_as_it_was_before(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.writer.MOST_PENDING", 3)
+    for number in range(1, 7):
+        bench.put(number)
+    assert await bench.writer.settled()
+    bench.disk.fails = True
+    with capture_logs() as logs:
+        for number in range(1, 6):
+            bench.put(number)
+            assert not await bench.writer.settled()
+    bench.disk.fails = False
+    assert await bench.writer.settled()
+    assert bench.stored() == [3, 4, 5, 6]
+    assert [entry["event"] for entry in logs] == ["store_failed", "store_behind"]
     await bench.writer.close()
 
 
