@@ -32,12 +32,12 @@ from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted
 from state.optout import UNREAD, without_label, without_quote
+from state.revisions import MAX_REVISIONS, Revisions
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
 MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
-MAX_TAKEN_BACK = 20_000  # edits, deletions and people forgotten while a turn runs; Discord deletes 100 messages at once
 WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 
 
@@ -73,7 +73,7 @@ class ChannelConversation:
     called: dict[str, int] = field(default_factory=dict)
     named: dict[int, frozenset[int]] = field(default_factory=dict)
     own: frozenset[int] = NOBODY
-    revisions: OrderedDict[int, MessageRecord | None] = field(default_factory=OrderedDict)
+    revisions: Revisions = field(default_factory=Revisions)
     unsaid: frozenset[int] = NOBODY
     sources: frozenset[int] = NOBODY
     looked_up: frozenset[int] = NOBODY
@@ -333,11 +333,7 @@ class ChannelConversation:
         gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.words_in(here))]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A running turn was told the old words, and will bring them back in its history.
-        self.revisions.update(changes)
-        for message_id in changes:
-            self.revisions.move_to_end(message_id)
-        while len(self.revisions) > MAX_TAKEN_BACK:
-            self.revisions.popitem(last=False)
+        self.revisions.note(changes)
         self.llm_history = reworded(self.llm_history, changes)
         self.take_back(("message", i) for i in gone)
 
@@ -350,7 +346,7 @@ class ChannelConversation:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
         gone = dict.fromkeys(sources)
         self.taken_back.update(gone)
-        while len(self.taken_back) > MAX_TAKEN_BACK:
+        while len(self.taken_back) > MAX_REVISIONS:
             self.taken_back.popitem(last=False)
         before, self.llm_history = self.llm_history, without_words(self.llm_history, gone)
         changed = any(old is not new for old, new in zip(before, self.llm_history, strict=True))
@@ -380,7 +376,7 @@ class ChannelConversation:
     def current(self, llm_history: History, unkept: Sequence[MessageRecord] = ()) -> History:
         """A running turn's history with the deletions and edits made since the turn began. unkept: messages as they are
         now whose words are not recorded here."""
-        changes = self.revisions | {m.message_id: m for m in unkept if self.revisions.get(m.message_id)}
+        changes = {**self.revisions, **{m.message_id: m for m in unkept if self.revisions.get(m.message_id)}}
         return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
-from channel_conversation import MAX_TAKEN_BACK
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from state.message import Source, sources_of, sources_of_reading
 from state.optout import FORGOTTEN
+from state.revisions import MAX_EDITED, MAX_REVISIONS
 from tests.support.clock import NOON, FakeClock
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
@@ -237,10 +237,28 @@ def test_what_it_keeps_of_other_channels_goes_too(
 
 
 def test_what_is_taken_back_while_a_turn_is_made_is_bounded(conversation: ChannelConversation) -> None:
-    conversation.take_back(("message", number) for number in range(MAX_TAKEN_BACK + 5))
-    assert len(conversation.taken_back) == MAX_TAKEN_BACK
+    conversation.take_back(("message", number) for number in range(MAX_REVISIONS + 5))
+    assert len(conversation.taken_back) == MAX_REVISIONS
     conversation.begin_turn()
     assert not conversation.taken_back
+
+
+def test_of_an_edit_whose_new_words_are_held_no_more_the_old_ones_are_told_no_more_either(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    conversation.begin_turn()
+    history = [*conversation.llm_history]
+    conversation.revise(replace(secret, content="other words"))
+    assert "other words" in model_reads(conversation.current(history))
+    for number in range(MAX_EDITED):
+        conversation.revise(said(BEN, f"edit {number}"))
+    assert sum(map(bool, conversation.revisions.values())) == MAX_EDITED
+    manager.record_bot_response(CHANNEL, history)
+    assert "secret" not in model_reads(conversation.llm_history)
+    conversation.trim(0, 0)
+    conversation.remove([secret.message_id + number for number in range(1, MAX_REVISIONS + 5)])
+    assert len(conversation.revisions) == MAX_REVISIONS
+    assert len(conversation.revisions._edited) == 0
 
 
 def test_a_reply_to_an_answer_that_was_trimmed_keeps_nothing_of_who_is_forgotten() -> None:
