@@ -8,6 +8,7 @@ gc.disable()  # while importing, which then takes a seventh less time
 
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import discord
@@ -45,6 +46,7 @@ class Parley(RunningBot):
         # Not on_shard_ready, which comes a second later, even if the connection was lost meanwhile.
         self.health.gateway_up(shard_id)
         self.catch_up.of(shard_id).hold_back()
+        self.parts.members.clear()
         self._unready.add(shard_id)
         self._background.start(self.parts.other_process.connected(shard_id))
 
@@ -74,6 +76,7 @@ class Parley(RunningBot):
 
     async def on_message(self, message: discord.Message) -> None:
         channel_id, guild_id = message.channel.id, message.guild.id if message.guild else 0
+        self._note_roles(message.author)
         if self.user and message.author.id == self.user.id:
             self.parts.other_process.overheard(message)
             self.turns.overheard(channel_id, message.id, message.content, replied_to_id(message))
@@ -91,6 +94,7 @@ class Parley(RunningBot):
         await self.parts.inbox.take(message, hears_out=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
+        self._note_roles(interaction.user)
         if interaction.type is discord.InteractionType.modal_submit:  # clicks are handled by answer_clicks()
             await answer_when_open(self.parts.gate, interaction, self.parts.sent_form, self.parts.break_off)
 
@@ -145,17 +149,23 @@ class Parley(RunningBot):
         if before.category_id != after.category_id:
             self.parts.places.rearranged(after.guild.id)
         if rules_of(before) != rules_of(after):
-            self.conversations.seen_anew([after.id, *(thread.id for thread in getattr(after, "threads", ()))])
+            self._seen_anew([after, *getattr(after, "threads", ())])
 
     async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:
         if before.permissions != after.permissions:
-            self._seen_anew(after.guild)
+            self._seen_anew([*after.guild.channels, *after.guild.threads])
 
     async def on_guild_role_delete(self, role: discord.Role) -> None:
-        self._seen_anew(role.guild)
+        self._seen_anew([*role.guild.channels, *role.guild.threads])
 
-    def _seen_anew(self, guild: discord.Guild) -> None:
-        self.conversations.seen_anew(place.id for place in (*guild.channels, *guild.threads))
+    def _seen_anew(self, places: Sequence[discord.abc.GuildChannel | discord.Thread]) -> None:
+        self.conversations.seen_anew(place.id for place in places)
+        self.turns.readers_changed(place.id for place in places)
+
+    def _note_roles(self, user: discord.abc.User) -> None:
+        """Notes somebody's roles, of which only their own messages and clicks tell."""
+        if self.parts.members.note(user) and isinstance(user, discord.Member):
+            self.turns.readers_changed(place.id for place in (*user.guild.channels, *user.guild.threads))
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

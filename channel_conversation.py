@@ -222,6 +222,11 @@ class ChannelConversation:
             m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
         ]
 
+    @property
+    def next_id(self) -> int:
+        """An id above those of its messages."""
+        return max((m.message_id + 1 for m in self.messages), default=0)
+
     def seen_since(self, people: Collection[int]) -> int:
         """The first message id at which all these people had spoken here, since they joined the server and may see the
         channel, and so were present; 0 for no people."""
@@ -229,11 +234,10 @@ class ChannelConversation:
             return 0
         # Messages read from before the conversation do not show who was present all the time.
         own = [m for m in self.messages if m.message_id >= self.since]
-        newest = self.messages[-1].message_id if self.messages else 0
 
         def first(who: int) -> int:
             joined = max(self.joined.get(who, 0), self.seen_anew)
-            return next((m.message_id for m in own if m.author_id == who and m.message_id >= joined), newest)
+            return next((m.message_id for m in own if m.author_id == who and m.message_id >= joined), self.next_id)
 
         return max(map(first, people))
 

@@ -279,7 +279,7 @@ class ConversationManager:
         """Notes that others than before may see these channels: who spoke before may not have been there all the
         time."""
         for conversation in filter(None, map(self._conversations.get, channel_ids)):
-            conversation.seen_anew = max((m.message_id + 1 for m in conversation.messages), default=0)
+            conversation.seen_anew = conversation.next_id
             self._on_change(conversation.channel_id)
 
     def unopened(self) -> list[tuple[int, int]]:

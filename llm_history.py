@@ -341,14 +341,14 @@ def seen_since(history: Sequence[ModelMessage], since: int, said: Mapping[int, M
     """The history from this message on: without earlier messages, quotes of them, and answers to them alone.
 
     Tool results and waiting runs go where they may draw on earlier messages; a newcomer's run was told none. said: the
-    messages from there on, without such quotes; others with one are left out.
+    messages from there on, and the questions, without such quotes; others with one are left out.
     """
     kept, told, has_before = list[ModelMessage](), set[int](), False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             told = _told_in(message)
             has_before = has_before or min(told, default=0) < since or origin_in(message) is not None
-        if max(told, default=0) < since:
+        if max(told, default=0) < since and told.isdisjoint(said):
             continue
         drawn = has_before if uses_tools(message) else min(told) < since and not _kept_beside(message).get("newcomers")
         if isinstance(message, ModelResponse) and drawn:

@@ -222,6 +222,7 @@ class Parts(StateParts):
             miniapps=self.miniapps,
             offers=self.offers,
             discord=self.wires,
+            readers=self.members,
         )
         maker = TurnMaker(
             self.conversations,

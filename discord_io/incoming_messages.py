@@ -121,7 +121,7 @@ class MessageReader:
             allowed = channel.permissions_for(me) if me else allowed
         elif isinstance(channel, discord.Thread):  # of an unknown channel, whose category's settings are unknown, too
             allowed = discord.Permissions.none()
-        authors = _permissions_of(author, channel)
+        authors = permissions_of(author, channel)
         record = to_record(message, bot_id, self._names(guild))
         place = self._place(channel, guild, author.id, record.timestamp)
         if place.held.settings.threads == "open" and isinstance(channel, discord.TextChannel):
@@ -136,7 +136,7 @@ class MessageReader:
             may_send=may_send(channel, allowed),
             may_react=allowed.add_reactions and not _is_locked(channel, allowed),
             manages=authors is not None and authors.manage_messages,
-            reads_history=_reads_history(channel, authors),
+            reads_history=reads_history(channel, authors),
             joined=_joined(author),
             role_ids=_role_ids(guild, author),
         )
@@ -172,7 +172,7 @@ class MessageReader:
             self._place(interaction.channel, interaction.guild, interaction.user.id, interaction.created_at),
             bot_id,
             self._clock(),
-            reads_history=_reads_history(interaction.channel, _permissions_of(interaction.user, interaction.channel)),
+            reads_history=reads_history(interaction.channel, permissions_of(interaction.user, interaction.channel)),
             joined=_joined(interaction.user),
             role_ids=_role_ids(interaction.guild, interaction.user),
         )
@@ -297,14 +297,14 @@ def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
     return isinstance(channel, discord.Thread) and channel.locked and not allowed.manage_threads
 
 
-def _permissions_of(user: discord.abc.User, channel: object) -> discord.Permissions | None:
+def permissions_of(user: discord.abc.User, channel: object) -> discord.Permissions | None:
     """Somebody's permissions there; None: unknown."""
     if isinstance(user, discord.Member) and has_permissions(channel):
         return channel.permissions_for(user)
     return None
 
 
-def _reads_history(channel: object, authors: discord.Permissions | None) -> bool:
+def reads_history(channel: object, authors: discord.Permissions | None) -> bool:
     """Whether the author may read the history there. authors: their permissions; None: unknown."""
     if not has_rules(channel):  # as in a thread whose channel is unknown
         return isinstance(channel, discord.abc.PrivateChannel) or is_direct(channel)

@@ -334,7 +334,8 @@ class Answering:
         def current(history: ModelHistory) -> ModelHistory:
             unkept = [q.message for q in turn.questions if q.is_private]
             now, messages = conversation.current(history, unkept), (*conversation.messages, *unkept)
-            said = {m.message_id: unquoting(m, since) for m in messages if m.message_id >= since}
+            told = (m for m in messages if m.message_id >= since or m.message_id in asked)
+            said = {m.message_id: unquoting(m, since) for m in told}
             return seen_since(now, since, said) if since else now
 
         trimmed = [q for q in request.questions if conversation.find(q.message_id) is None]

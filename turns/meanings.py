@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
 from discord_io.prompt_cards import LET_GO, PromptCards, ending_of
 from miniapps.router import MiniAppRouter
 from offers.open_offers import OpenOffers
+from place import Place
 from state.awaiting import ConversationStateManager, Meaning, RouteTarget
 from state.message import as_one, without_call
 from state.prompts import Prompt
 from turns.turn import UNREAD, Discord, Question, said_before
 
 
+class Readers(Protocol):
+    def read_history(self, place: Place, user_id: int) -> bool | None:
+        """Whether somebody may read the history of a place now; None: unknown."""
+
+
 class Meanings:
-    """Reads what messages mean. Opens and closes no prompt."""
+    """Reads what messages mean. Opens and closes no prompt. readers: know who may read the history."""
 
     def __init__(
         self,
@@ -28,6 +35,7 @@ class Meanings:
         miniapps: MiniAppRouter,
         offers: OpenOffers,
         discord: Discord,
+        readers: Readers,
     ) -> None:
         self._conversations = conversations
         self._states = states
@@ -35,6 +43,7 @@ class Meanings:
         self._miniapps = miniapps
         self._offers = offers
         self._discord = discord
+        self._readers = readers
 
     def read(self, question: Question, conversation: ChannelConversation | None) -> Question:
         """The question with its meaning for an open prompt or offer, which is used to decide on it.
@@ -90,10 +99,12 @@ class Meanings:
         return self._wanted(replace(question, meaning=meaning), conversation)
 
     def anew(self, question: Question) -> Question:
-        """A question that stands alone as it is when its turn comes, or begins anew: read again if it, or a part of its
-        burst, was edited or deleted since. The card of the prompt that it answers then shows what it has become."""
+        """A question as it is when its turn comes, or begins anew: for those whom it is for as they may read now. One
+        that stands alone is read again if it, or a part of its burst, was edited or deleted since; the card of the
+        prompt that it answers then shows what it has become."""
+        question = self.read_by(question)
         meaning = question.meaning
-        if question.card_id or meaning.about:
+        if not question.stands_alone or question.card_id or meaning.about:
             return question
         if (conversation := self._conversations.get(question.channel_id)) is None:
             return question
@@ -109,6 +120,13 @@ class Meanings:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
         return self._wanted(replace(question, message=message, meaning=meaning), conversation)
+
+    def read_by(self, question: Question) -> Question:
+        """The question with those whom it is for who may not read the history now."""
+        now = {who: self._readers.read_history(question.place, who) for who in question.addressees}
+        lacking = frozenset(who for who, reads in now.items() if reads is False)
+        newcomers = lacking | {who for who in question.newcomers if now.get(who) is None}
+        return question if newcomers == question.newcomers else replace(question, newcomers=newcomers)
 
     def dropped(self, questions: Iterable[Question]) -> None:
         """Has the cards of the prompts that these would have answered say so: they are not answered any more."""

@@ -65,7 +65,7 @@ class MessageHandler:
             # True also if an earlier process had begun the conversation with this message and waited for the burst.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
-            reads_history=incoming.reads_history,
+            newcomers=_newcomers(incoming),
             is_exempt=incoming.is_exempt,
         )
         kept = question.as_kept.message
@@ -200,9 +200,13 @@ class MessageHandler:
             clicked.place,
             is_private=is_private,
             card_id=record.reply_to_id,
-            reads_history=clicked.reads_history,
+            newcomers=_newcomers(clicked),
             is_exempt=clicked.is_exempt,
         )
+
+
+def _newcomers(incoming: Incoming) -> frozenset[int]:
+    return frozenset() if incoming.reads_history else frozenset({incoming.record.author_id})
 
 
 def _note_joined(incoming: Incoming) -> None:

@@ -21,7 +21,7 @@ from place import Place
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Allowance
-from state.message import requoted
+from state.message import NOBODY, requoted
 from state.optout import redacted, without_label, without_quote
 from state.spending import Payer
 from understanding.stopping import Stop
@@ -48,9 +48,9 @@ class Question:
     off, and who is to answer. card_id: of a click, the message clicked on. is_private: its author opted out, so the
     model is told it for this answer only, and it is kept nowhere. was_offered: the bot had offered to answer it. burst:
     id of the burst's first message; None: it was a single one. parts: ids of the earlier messages of the burst whose
-    words its meaning has, too. decision: why it is answered. reads_history: whether its
-    author may read messages from before they joined. is_exempt: whether the author's roles exempt them from the
-    server's own budgets and the budget of a person.
+    words its meaning has, too. decision: why it is answered. newcomers: those of its addressees who may not read
+    messages from before they joined. is_exempt: whether the author's roles exempt them from the server's own budgets
+    and the budget of a person.
     """
 
     message: MessageRecord
@@ -63,13 +63,18 @@ class Question:
     burst: int | None = None
     parts: tuple[int, ...] = ()
     decision: Decision = EXPLICIT
-    reads_history: bool = True
+    newcomers: frozenset[int] = NOBODY
     is_exempt: bool = False
 
     @property
     def payer(self) -> Payer:
         people = frozenset({self.message.author_id})
         return payer_of(self.place, people, people if self.is_exempt else frozenset())
+
+    @property
+    def reads_history(self) -> bool:
+        """Whether its author may read messages from before they joined."""
+        return self.message.author_id not in self.newcomers
 
     @property
     def guild_id(self) -> int:
@@ -274,11 +279,11 @@ class Turn:
 
     @property
     def newcomers(self) -> set[int]:
-        """Those who may not read messages from before they joined: authors of questions, and those for whom an agent
-        asked what the authors answer."""
-        authors = {q.message.author_id for q in self.questions if not q.reads_history}
+        """Those who may not read messages from before they joined: whom the questions' answers are for, and those for
+        whom an agent asked what the authors answer."""
         prompts = (q.meaning.prompt for q in self.questions if not q.by_miniapp)
-        return authors.union(*(prompt.ask.newcomers for prompt in prompts if prompt))
+        asked_for = (prompt.ask.newcomers for prompt in prompts if prompt)
+        return set[int]().union(*(q.newcomers for q in self.questions), *asked_for)
 
     @property
     def may_decline(self) -> bool:
@@ -355,17 +360,28 @@ class Turn:
         """Restarts the turn if this message, which was edited or deleted (None), is among what it answers, and no part
         of the answer is posted yet; a mini-app's only until the mini-app is done."""
         asked = [q for q in self.questions if message_id in (q.parts if edited is None else q.said_in)]
-        if all(q.is_private and edited and q.message.content == edited.content for q in asked):
-            return
-        if self.is_reworded or self.cancel or not (self.work and self.post):
-            return
-        is_done = self.work.done()
+        is_same = all(q.is_private and edited and q.message.content == edited.content for q in asked)
         is_read = self.request or self.newest.stands_alone  # else it is still to be told in its new words
-        may_restart = is_read and not (self.adopted or self.has_acted or self.times_reworded >= MAX_REWORDED)
+        may_cost = self.newest.by_miniapp or (is_read and self.times_reworded < MAX_REWORDED)
+        if not is_same and may_cost and self._restart():
+            self.times_reworded += 1
+
+    def read_by(self, questions: Sequence[Question]) -> None:
+        """Restarts the turn if others than before of those whom it is for may not read the history, as these questions
+        tell now, and no part of the answer is posted yet."""
+        now = set[int]().union(*(question.newcomers for question in questions))
+        if not now <= self.newcomers:
+            self._restart()
+
+    def _restart(self) -> bool:
+        """Has the answer made again, if that is still possible. Returns whether it is."""
+        if self.is_reworded or self.cancel or not (self.work and self.post):
+            return False
+        is_done, may_restart = self.work.done(), not (self.adopted or self.has_acted)
         if not is_done if self.newest.by_miniapp else may_restart and self.post.take_back(is_finished=is_done):
             self.is_reworded, self.text = True, ""
-            self.times_reworded += 1
             self.work.cancel()
+        return self.is_reworded
 
     def leave(self) -> None:
         """Abandons the turn, without marking it as ended: to another process, or after a bug has broken it off."""

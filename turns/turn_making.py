@@ -110,15 +110,15 @@ class TurnMaker:
         return Cancel.OVER_BUDGET
 
     def _read(self, turn: Turn) -> Question:
-        """The newest question of a turn that begins, or begins anew, as it stands now."""
-        if turn.newest.stands_alone:
-            turn.questions[:] = [self.anew(turn.questions[-1])]
+        """Updates the questions of a turn that begins, or begins anew. Returns the newest."""
+        turn.questions[:] = map(self.anew, turn.questions)
+        if turn.newest.stands_alone:  # it is the only one, and may be for another agent or mini-app now
             turn.newest = turn.questions[-1]
         return turn.newest
 
     def anew(self, question: Question) -> Question:
         """The question as it stands now, also for a restart."""
-        anew = self._meanings.anew(question) if question.stands_alone else question
+        anew = self._meanings.anew(question)
         if anew is not question:
             self._pending.revised(anew)
         return anew

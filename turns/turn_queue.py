@@ -5,7 +5,7 @@ exactly one visible outcome. Messages and clicks are queued by Intake.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -222,6 +222,12 @@ class TurnQueue:
                     for q in questions
                 ]
 
+    def readers_changed(self, channel_ids: Iterable[int]) -> None:
+        """Restarts the running turns of channels that others may read now, where that makes a difference."""
+        for queue in filter(None, map(self._queues.get, channel_ids)):
+            if queue.turn:
+                queue.turn.read_by([*map(self._meanings.read_by, queue.turn.questions)])
+
     def requoted(
         self, channel_id: int, quotes: Callable[[MessageRecord], bool], edited: MessageRecord | None = None
     ) -> None:
@@ -320,6 +326,7 @@ class TurnQueue:
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
         """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
         author may not read the first."""
+        queue.waiting[:] = map(self._meanings.read_by, queue.waiting)
         first = queue.waiting[0] = self._maker.anew(queue.waiting[0])
         if self._picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]

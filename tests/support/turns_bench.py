@@ -56,6 +56,7 @@ class Bench:
         self.wires: dict[int, FakeWire] = {}
         self.spent: list[int] = []
         self.has_budget = True
+        self.newcomers: set[int] = set()
         self.before: list[MessageRecord] = []
         self.history_takes = 0.0
         self.recalled: list[int] = []
@@ -97,6 +98,7 @@ class Bench:
             miniapps=self.miniapps,
             offers=cast(OpenOffers, self.offers),
             discord=self.around,
+            readers=self.around,
         )
         self.maker = TurnMaker(
             self.conversations,
@@ -219,6 +221,9 @@ class Around:
 
     def bot(self) -> tuple[str, int]:
         return "Parley", BOT
+
+    def read_history(self, _place: Place, user_id: int) -> bool:
+        return user_id not in self._bench.newcomers
 
     def open(self, _guild_id: int, channel_id: int) -> FakeWire:
         return self._bench.wires.setdefault(channel_id, FakeWire(IDS))

@@ -1,0 +1,45 @@
+"""The roles of the people who speak: without the members intent, only a message or a click tells them to the bot."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import discord
+
+from discord_io.incoming_messages import permissions_of, reads_history
+from place import Place
+
+MOST_KNOWN = 1_000  # of those who spoke last, about 1 kB each
+
+
+class Members:
+    """The roles that people had when they last said or clicked something, and what they may read with these now."""
+
+    def __init__(self, client: discord.Client) -> None:
+        self._client = client
+        self._known: OrderedDict[tuple[int, int], discord.Member] = OrderedDict()
+
+    def note(self, user: discord.abc.User) -> bool:
+        """Notes somebody's roles. Returns whether they had others before, as far as known."""
+        if not isinstance(user, discord.Member):
+            return False
+        key = user.guild.id, user.id
+        before = self._known.pop(key, None)
+        self._known[key] = user
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        return before is not None and before._roles != user._roles  # noqa: SLF001 - user.roles sorts them
+
+    def clear(self) -> None:
+        """Drops what is known, as events were missed."""
+        self._known.clear()
+
+    def read_history(self, place: Place, user_id: int) -> bool | None:
+        """Whether somebody may read the history there now; None: the place is not known. Whose roles are unknown counts
+        as without it, unless everybody has it."""
+        if not place.guild_id:
+            return True
+        if (channel := self._client.get_channel(place.channel_id)) is None:
+            return None
+        member = self._known.get((place.guild_id, user_id))
+        return reads_history(channel, permissions_of(member, channel) if member else None)

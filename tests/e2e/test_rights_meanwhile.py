@@ -1,0 +1,122 @@
+"""Who may read changes while a question waits, while a turn runs, or while the bot is away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer
+from tests.support.lives import kill, life
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
+from turns import turn_slots
+
+
+async def lose_history(scene: Scene, who: str = "Ben") -> None:
+    """Somebody may not read the channel's history any more."""
+    await changed(scene, "guild_channel_update", lambda: newcomer(scene, who))
+
+
+@pytest.mark.parametrize("by", ["an overwrite", "a role"])
+@pytest.mark.parametrize("it_waits", ["for the answer before it", "for a slot", "for its budget"])
+async def test_who_may_read_counts_when_a_question_is_told_and_not_when_it_was_asked(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, it_waits: str, by: str
+) -> None:
+    """A role that somebody lost shows once they say something, wherever that is."""
+    stub.default = lambda _: Reply("I see.")
+    monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 0.01)
+    limits: dict[str, Any] = {"for a slot": {"turns_at_once": 1}, "for its budget": {"guild_tokens": 30_000}}
+    async with open_scene(stub, **limits.get(it_waits, {})) as scene:
+        pg, general, ben = scene.pg, scene.pg.channel("general"), scene.pg.person("Ben")
+        pg.add_channel("help")
+        if by == "a role":
+            role = pg.add_role("Reading", "read_message_history", members=[ben])
+            pg.deny(general, "read_message_history", member=pg.guild_id)
+            for one in (role, pg.person("Ada"), pg.bot_id):
+                pg.allow(general, "read_message_history", member=one)
+        await scene.ask("Ada", SECRET)
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "what?", channel="general" if it_waits == "for the answer before it" else "help")
+        await scene.until(lambda: len(stub.requests) == 2)
+        asked = scene.mention("Ben", "what is the code?")
+        await scene.decision(asked)
+        if it_waits != "for the answer before it":
+            await scene.shows("…")
+        if by == "an overwrite":
+            await lose_history(scene)
+        else:
+            pg.take_role(ben, role)
+            await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
+        gate.set()
+        await scene.answer_to(asked)
+        await scene.at_rest()
+        assert "what is the code?" in scene.told()
+        assert "bluebell" not in json.dumps(stub.requests[-1])
+
+
+@pytest.mark.parametrize("by", ["whoever was asked, typed", "whoever was asked, clicked", "a moderator"])
+async def test_who_may_read_counts_when_the_agents_question_is_answered(scene: Scene, by: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", SECRET)
+    is_allowed = by == "a moderator"
+    asks = call("create_poll", question="Lunch?", options=["noon", "one"])
+    scene.stub.replies.append(asks if is_allowed else call("ask_choice", question="Which?", options=["this", "that"]))
+    card = await scene.ask("Ben", "ask me something")
+    await lose_history(scene)
+    begun = len(scene.stub.requests)
+    if by == "whoever was asked, typed":
+        scene.say("Ben", "this")
+    else:
+        scene.press("Ada" if is_allowed else "Ben", card, "Yes" if is_allowed else "1.")
+    await scene.until(lambda: len(scene.stub.requests) > begun)
+    await scene.at_rest()
+    assert "bluebell" not in json.dumps(scene.stub.requests[begun:])
+
+
+async def test_a_question_that_waits_is_told_though_more_was_said_since_and_others_may_see_the_channel(
+    stub: StubModel,
+) -> None:
+    """Of what was said since, which its author may not have seen, nothing is told."""
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub, turns_at_once=1) as scene:
+        general, ben = scene.pg.channel("general"), scene.pg.person("Ben")
+        scene.pg.add_channel("help")
+        newcomer(scene)
+        hello, calls = scene.mention("Ben", "hello"), asyncio.Event()
+        await scene.answer_to(hello)
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "what?", channel="help")
+        await scene.until(lambda: len(stub.requests) == 2)
+        stub.replies.append(replace(call("current_time"), before=calls))
+        asked = scene.mention("Ben", "how late is it?")
+        await scene.decision(asked)
+        await changed(scene, "guild_channel_update", lambda: scene.pg.deny(general, "view_channel", member=ben))
+        await scene.decision(scene.say("Ada", SECRET))
+        await changed(scene, "guild_channel_update", lambda: scene.pg.allow(general, "view_channel", member=ben))
+        gate.set()
+        await scene.until(lambda: len(stub.requests) == 3)
+        await scene.edit(hello, "never mind")
+        calls.set()
+        await scene.answer_to(asked)
+        assert ["how late is it?" in json.dumps(request) for request in stub.requests[-2:]] == [True, True]
+        assert "bluebell" not in json.dumps(stub.requests)
+
+
+async def test_after_a_kill_who_may_read_counts_anew_for_a_question_that_waited(stage: Scene) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        await stage.ask("Chloe", SECRET)
+        stage.held()
+        asked = stage.mention("Ben", "what is the code?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        await kill(stage)
+    stage.stub.replies.clear()
+    newcomer(stage)
+    async with life(stage):
+        await stage.answer_to(asked)
+        assert "what is the code?" in stage.told()
+        assert "bluebell" not in stage.told()
