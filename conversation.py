@@ -282,6 +282,12 @@ class ConversationManager:
             conversation.seen_anew = conversation.next_id
             self._on_change(conversation.channel_id)
 
+    def missed(self, channel_id: int, message_id: int) -> None:
+        """Notes that the bot is told this message later. Who spoke before may not have seen the channel meanwhile."""
+        if conversation := self._conversations.get(channel_id):
+            conversation.seen_anew = max(conversation.seen_anew, message_id)
+            self._on_change(channel_id)
+
     def unopened(self) -> list[tuple[int, int]]:
         """The threads to which a conversation moved and where nothing was said yet, each with the channel before it."""
         found = ((c, c.came_from, c.messages[-1:]) for c in self._conversations.values())

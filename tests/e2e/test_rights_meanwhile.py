@@ -106,6 +106,46 @@ async def test_a_question_that_waits_is_told_though_more_was_said_since_and_othe
         assert "bluebell" not in json.dumps(stub.requests)
 
 
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("asks", ["meanwhile", "afterwards"])
+@pytest.mark.parametrize("away", ["process", "gateway"])
+async def test_what_was_said_while_the_bot_was_away_is_told_only_who_reads_the_history_or_was_there_after(
+    stage: Scene, away: str, asks: str, *, reads: bool
+) -> None:
+    """The channel was hidden from Ben and opened again meanwhile, which nothing shows afterwards."""
+    stage.stub.default = lambda _: Reply("I see.")
+    general, ben = stage.pg.channel("general"), stage.pg.person("Ben")
+
+    def meanwhile() -> None:
+        stage.pg.deny(general, "view_channel", member=ben)
+        stage.say("Ada", SECRET)
+        stage.pg.allow(general, "view_channel", member=ben)
+
+    async def told() -> bool:
+        question = asked or stage.mention("Ben", "back again. What was said?")
+        await stage.answer_to(question)
+        assert "back again" in stage.told()
+        return "bluebell" in stage.told()
+
+    async with life(stage):
+        if not reads:
+            newcomer(stage)
+        await stage.ask("Ben", "hello, I am here")
+        if away == "gateway":
+            ready = stage.bot.wait_for("ready")
+            stage.pg.invalidate(resumable=False)
+            meanwhile()
+            asked = stage.mention("Ben", "back again. What was said?") if asks == "meanwhile" else None
+            await ready
+            await stage.at_rest()
+            assert await told() == reads
+    if away == "process":
+        meanwhile()
+        asked = stage.mention("Ben", "back again. What was said?") if asks == "meanwhile" else None
+        async with life(stage):
+            assert await told() == reads
+
+
 async def test_after_a_kill_who_may_read_counts_anew_for_a_question_that_waited(stage: Scene) -> None:
     stage.stub.default = lambda _: Reply("I see.")
     async with life(stage):
