@@ -19,7 +19,7 @@ from command_line import command_line
 from commands.items import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
-from discord_io.incoming_messages import STEPS
+from discord_io.incoming_messages import STEPS, has_permissions
 from discord_io.message_records import replied_to_id
 from discord_io.who_may_read import rules_of
 from running_bot import RunningBot
@@ -165,7 +165,10 @@ class Parley(RunningBot):
     def _note_roles(self, user: discord.abc.User) -> None:
         """Notes somebody's roles, of which only their own messages and clicks tell."""
         if self.parts.members.note(user) and isinstance(user, discord.Member):
-            self.turns.readers_changed(place.id for place in (*user.guild.channels, *user.guild.threads))
+            places = [*filter(has_permissions, (*user.guild.channels, *user.guild.threads))]
+            hidden = [place.id for place in places if not place.permissions_for(user).view_channel]
+            self.conversations.unseen(user.id, hidden)
+            self.turns.readers_changed(place.id for place in places)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

@@ -282,6 +282,14 @@ class ConversationManager:
             conversation.seen_anew = conversation.next_id
             self._on_change(conversation.channel_id)
 
+    def unseen(self, user_id: int, channel_ids: Iterable[int]) -> None:
+        """Notes that somebody does not see these channels: that they spoke before does not show that they were there
+        since."""
+        for conversation in filter(None, map(self._conversations.get, channel_ids)):
+            if user_id in conversation.participants:
+                conversation.joined[user_id] = conversation.next_id
+                self._on_change(conversation.channel_id)
+
     def missed(self, channel_id: int, message_id: int) -> None:
         """Notes that the bot is told this message later. Who spoke before may not have seen the channel meanwhile."""
         if conversation := self._conversations.get(channel_id):

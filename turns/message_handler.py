@@ -213,4 +213,5 @@ def _note_joined(incoming: Incoming) -> None:
     """Notes since when an author who may not read the history has been in the server: they may have left it meanwhile,
     and what they had said before no longer shows that they were there."""
     if incoming.conversation and incoming.joined and not incoming.reads_history:
-        incoming.conversation.joined[incoming.record.author_id] = incoming.joined
+        joined, author_id = incoming.conversation.joined, incoming.record.author_id
+        joined[author_id] = max(incoming.joined, joined.get(author_id, 0))

@@ -160,3 +160,28 @@ async def test_after_a_kill_who_may_read_counts_anew_for_a_question_that_waited(
         await stage.answer_to(asked)
         assert "what is the code?" in stage.told()
         assert "bluebell" not in stage.told()
+
+
+@pytest.mark.parametrize("shown_by", ["a message elsewhere", "a click elsewhere", "nothing"])
+async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing_of_meanwhile(
+    scene: Scene, shown_by: str
+) -> None:
+    """That somebody loses a role and gets it back unseen, nothing tells the bot without the members intent."""
+    scene.stub.default = lambda _: Reply("I see.")
+    pg, general, ben = scene.pg, scene.pg.channel("general"), scene.pg.person("Ben")
+    role = pg.add_role("Seeing", "view_channel", members=[ben])
+    await changed(scene, "guild_channel_update", lambda: pg.deny(general, "view_channel", member=pg.guild_id))
+    for one in (role, pg.person("Ada"), pg.bot_id):
+        pg.allow(general, "view_channel", member=one)
+    await lose_history(scene)
+    await scene.ask("Ben", "hello, I am here")
+    pg.take_role(ben, role)
+    if shown_by == "a message elsewhere":
+        await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
+    elif shown_by == "a click elsewhere":
+        await scene.use("Ben", "privacy", channel="random")
+    await scene.ask("Ada", f"now that he is out: {SECRET}")
+    pg.give_role(ben, role)
+    await scene.ask("Ben", "back again. What was said?")
+    assert "back again" in scene.told()
+    assert ("bluebell" in scene.told()) == (shown_by == "nothing")
