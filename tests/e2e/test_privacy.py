@@ -20,7 +20,7 @@ from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
-SECRET = "Tim"
+SECRET = "Timotheus"
 TELLS = f"my cat is called {SECRET}"
 
 
