@@ -293,8 +293,8 @@ class Settings(SettingChecks):
     state_key: SecretStr | None = setting(
         None,
         "Encrypts stored data. Unset: the bot makes a key at its first start and stores it next to the data, in "
-        "state.key or in Redis. To change it, list the new key and the old one for one start, which encrypts "
-        "everything anew.",
+        "state.key or in Redis. To set or change it later, list the new key and the one before for one start, which "
+        "encrypts everything anew.",
         "one or two keys made by cryptography's Fernet.generate_key(), separated by a comma, or leave it out",
     )
     retention_days: int = setting(30, "Stored messages are deleted after this many days.", ge=1, le=36_500)

@@ -84,7 +84,6 @@ class StateParts:
         stores = self.shards.has if self.cluster else lambda _user_id: True
         self.people = People(self.opted_out, self.forgotten, self.snapshots, stores, self._clock)
         seal = find_seal(*where(self._settings))
-        seal.makes_key = False  # if the one for the rows is gone, another would take its place
         self.decision_log = DecisionLog(self._settings.state_dir, seal, is_on=self._settings.decision_log != "off")
 
     def _build_state(self, observer: Observer | None) -> None:

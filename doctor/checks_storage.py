@@ -71,9 +71,7 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
     try:
         is_kept = opens(state_dir, redis_url, keys)
     except WrongKeyError as error:
-        says = str(error).partition(":")[0].rstrip(".") + "."
-        fix = "Set STATE_KEY to the key it was encrypted with; where none was set, put state.key back."
-        return [*redis, fault("key", says, fix)]
+        return [*redis, of_sentence("key", error)]
     except StoreError as error:
         if not redis_url:
             return [of_sentence("database", error)]

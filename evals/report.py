@@ -289,9 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings()
         redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
-        seal = find_seal(given.log.parent, redis_url, keys)
-        seal.takes_made = seal.takes_plain = True  # it may be of a bot that has not been started since
-        entries = DecisionFile(given.log, seal).read()
+        entries = DecisionFile(given.log, find_seal(given.log.parent, redis_url, keys)).read()
     except (SettingError, ValueError) as error:
         return _fail(str(error))
     except (sqlite3.Error, StoreError) as error:

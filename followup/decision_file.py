@@ -151,7 +151,7 @@ class DecisionFile:
         with _unusable(), closing(_connected(uri, uri=True)) as connection:
             version = _version(connection)
             try:
-                if version >= SEALED_SINCE and not self._seal.knows(_mark(connection)):
+                if version >= SEALED_SINCE and _mark(connection) not in self._seal.marks:
                     raise UnusableFileError("STATE_KEY is not the key that it was sealed with")
             except WrongKeyError as error:
                 raise UnusableFileError(str(error).removesuffix(".")) from None
@@ -190,8 +190,6 @@ class DecisionFile:
             if (version, mark) == (SCHEMA_VERSION, marks[0]):
                 return False
             if mark not in marks:
-                if self._seal.is_of_made(mark):  # it could not be sealed anew at the start: the next one tries again
-                    raise sqlite3.OperationalError("it is sealed with the key that the bot made")
                 raise UnusableFileError("it was sealed with another key")
         entries = self._readable(connection, version)
         connection.execute("DROP TABLE IF EXISTS seal")
@@ -212,9 +210,7 @@ class DecisionFile:
             rows = connection.execute(select).fetchall() if version else []
             entries = [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
             if entries and not self._seal.takes_plain:
-                raise UnusableFileError(
-                    f"it is of version {version}, which is not sealed, and was put in place of one that was"
-                )
+                raise UnusableFileError(f"it is of version {version}, not sealed, and with STATE_KEY that is refused")
             return entries
         entry_of, entries = (self._entry if version == SCHEMA_VERSION else self._earlier_entry), []
         for row in connection.execute(f"{FIND} ORDER BY message_id"):

@@ -17,9 +17,9 @@ import structlog
 
 from persistence.transcript import GUILD, MESSAGE
 from state.session_files import OWN, SessionFiles
-from storage.sealing import Seal, unsealed
-from storage.sqlite_store import ASIDE, free_name, set_aside
-from storage.store import Key, Opened, Store, Stored, StoreError
+from storage.sealing import UNSEALED, Seal, unsealed
+from storage.sqlite_store import ASIDE, set_aside
+from storage.store import Key, Opened, Store, Stored, StoreError, WrongKeyError
 
 log = structlog.get_logger()
 
@@ -40,9 +40,6 @@ class Earlier(Protocol):
 
     def set_aside(self, name: str) -> str:
         """Moves a document to where `Store.drop_aside` deletes it. Returns that place; empty: it could not be moved."""
-
-    def refuse(self) -> str:
-        """Moves all documents there, whatever is in them. Returns that place."""
 
     def delete(self, name: str) -> bool: ...
 
@@ -65,19 +62,6 @@ class EarlierFolder(SessionFiles):
             return str(set_aside(self.file_of(name), self._of_kind.parent / ASIDE))
         return ""
 
-    def refuse(self) -> str:
-        places = [self._of_kind / OWN, *(file for name in self.names() if (file := self.file_of(name)).exists())]
-        try:
-            aside = free_name(self._of_kind.name, self._of_kind.parent / ASIDE)
-            aside.mkdir(mode=0o700)
-            for place in places:
-                place.rename(aside / place.name)
-        except OSError as error:
-            raise StoreError(f"{self._of_kind} could not be set aside: {error}.") from error
-        with suppress(OSError):
-            self._of_kind.rmdir()
-        return str(aside)
-
     def clear(self) -> None:
         own = self._of_kind / OWN
         with suppress(OSError):  # what a link leads to is not ours to delete
@@ -91,27 +75,13 @@ OpenEarlier = Callable[[str], Earlier]
 """(kind) -> its documents."""
 
 
-def refuse_earlier(open_earlier: OpenEarlier, store: Store) -> None:
-    """Sets aside documents of an earlier version, and unsealed rows, that appear after all rows were sealed.
-
-    Somebody else put them there, which takes no key. Raises StoreError.
-    """
-    left = [earlier.refuse for kind in KINDS if (earlier := open_earlier(kind)).is_left()]
-    if not store.is_sealed() and store.kinds():
-        left.append(store.set_aside)
-    for refuse in left:
-        log.error(
-            "unsealed_state_refused",
-            set_aside=refuse(),
-            meaning="it is not encrypted, but was put where everything was encrypted before: all of it is ignored",
-            remedy="if it is yours, start once with it alone in another STATE_DIR or Redis",
-        )
-
-
-def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:
-    """Raises WrongKeyError if the keys do not open what an earlier version left."""
-    if (earlier := open_earlier(SEAL)).is_left():
-        _read(earlier, SEAL, seal)
+def check_earlier(open_earlier: OpenEarlier, seal: Seal) -> None:
+    """Raises WrongKeyError if what an earlier version left is not taken over, or not with these keys."""
+    if seal.takes_plain:
+        if (earlier := open_earlier(SEAL)).is_left():
+            _read(earlier, SEAL, seal)
+    elif any(open_earlier(kind).is_left() for kind in KINDS):
+        raise WrongKeyError(UNSEALED)
 
 
 def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> bool:

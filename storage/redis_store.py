@@ -18,13 +18,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
+from storage.sealing import Seal, pack, read_row
 from storage.state_key import tell
 from storage.store import ANY, EmptiedError, Key, Leases, LostLeaseError, Opened, Row, Stored, StoreError
 
 TIMEOUT_SECONDS = 5.0
 STATE_KEY = "parley:state.key"
-MARKER = "parley:state.sealed"
 LEASES = "parley:cluster:shard:*"
 ALONE = "parley:sealing"
 ALONE_SECONDS = 30.0
@@ -114,12 +113,6 @@ class RedisStore:
             names = map(bytes.decode, self.redis.scan_iter(match=f"{self._prefix}:*", _type="zset"))
             return sorted({name.removeprefix(f"{self._prefix}:") for name in names} - {ASIDE})
 
-    def is_sealed(self) -> bool:
-        places = ((kind, channel) for kind in self.kinds() for channel in self.channels(kind))
-        with _working("read"):
-            found: Iterator[Any] = (self.redis.hvals(self._name(*place)) for place in places)
-            return any(value[:1] in (TOKENS, SEALED) for values in found for value in values)
-
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
             found: Any = self.redis.zrange(f"{self._prefix}:{kind}", 0, -1)
@@ -158,20 +151,6 @@ class RedisStore:
         with _working("read"):
             found: Any = self.redis.hget(self._name(key.kind, key.channel), str(key.id))
             return bytes(found) if found is not None else None
-
-    def set_aside(self) -> str:
-        aside = f"{self._prefix}:{ASIDE}"
-        for kind in self.kinds():
-            for channel in self.channels(kind):
-                name = self._name(kind, channel)
-                with _working("set aside"), self.redis.pipeline(transaction=True) as pipe:
-                    rows: Any = self.redis.hgetall(name)
-                    for id_, value in rows.items():
-                        pipe.zadd(aside, {b"%s:%s\n%s" % (name.encode(), id_, value): time.time()})
-                    pipe.delete(name)
-                    pipe.zrem(f"{self._prefix}:{kind}", str(channel))
-                    pipe.execute()
-        return aside
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -213,32 +192,18 @@ class KeyInRedis:
         self._store = RedisStore(url)
 
     def __str__(self) -> str:
-        return f"{STATE_KEY} in Redis"
+        return f"{STATE_KEY} of Redis (`redis-cli GET {STATE_KEY}`)"
 
     def read(self) -> str:
-        return self._text(STATE_KEY)
+        with _working("read"):
+            found: Any = self._store.redis.get(STATE_KEY)
+        return (found or b"").decode("ascii", "replace").strip()
 
     def keep(self, key: str) -> str:
         with _working("written"):
             if self._store.redis.set(STATE_KEY, key, nx=True):
                 tell(str(self))
         return self.read()
-
-    def delete(self) -> None:
-        with _working("deleted"):
-            self._store.redis.delete(STATE_KEY)
-
-    def marker(self) -> str:
-        return self._text(MARKER)
-
-    def keep_marker(self, marker: str) -> None:
-        with _working("written"):
-            self._store.redis.set(MARKER, marker)
-
-    def _text(self, name: str) -> str:
-        with _working("read"):
-            found: Any = self._store.redis.get(name)
-        return (found or b"").decode("ascii", "replace").strip()
 
 
 class EarlierDocuments:
@@ -274,12 +239,6 @@ class EarlierDocuments:
         whole = b"\n".join((f"{self._kind}/{name}".encode("utf-8", "surrogatepass"), content or b"", *lines))
         with _working("set aside"):
             self._redis.zadd(self._aside, {whole: time.time()})
-        return self._aside
-
-    def refuse(self) -> str:
-        for name in self.names():
-            self.set_aside(name)
-            self.delete(name)
         return self._aside
 
     def delete(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
+from storage.sealing import Seal, pack, read_row
 from storage.store import ANY, Key, Row, StoreError, make_folder
 
 log = structlog.get_logger()
@@ -84,10 +84,6 @@ class SQLiteStore:
     def kinds(self) -> list[str]:
         return [kind for (kind,) in self._ask("SELECT DISTINCT kind FROM row WHERE live", ())]
 
-    def is_sealed(self) -> bool:
-        sql = "SELECT 1 FROM row WHERE live AND substr(value, 1, 1) IN (?, ?) LIMIT 1"
-        return bool(self._ask(sql, (TOKENS, SEALED)))
-
     def channels(self, kind: str) -> list[int]:
         sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"
         return [channel for (channel,) in self._ask(sql, (kind,))]
@@ -110,13 +106,6 @@ class SQLiteStore:
                 self._dead = 0
             if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 raise StoreError(f"{self._path} is being read by another program: deleted data is still in it.")
-
-    def set_aside(self) -> str:
-        self.close()
-        try:
-            return str(self._moved())
-        except OSError as error:
-            raise StoreError(f"{self._path} could not be set aside: {error}.") from error
 
     def drop_aside(self, before: float) -> None:
         aside = self._path.parent / ASIDE
@@ -201,7 +190,10 @@ class SQLiteStore:
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
         rows = _salvaged(self._path)
-        aside = self._moved()
+        aside = set_aside(self._path, self._path.parent / ASIDE)
+        for end in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
         db = _connected(self._path)
         db.execute("BEGIN")
         self._put(db, rows)
@@ -210,24 +202,11 @@ class SQLiteStore:
         log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
         return db
 
-    def _moved(self) -> Path:
-        """Sets the file aside. Returns its new path."""
-        aside = set_aside(self._path, self._path.parent / ASIDE)
-        for end in ("-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
-        return aside
-
 
 def set_aside(path: Path, folder: Path) -> Path:
-    """Moves an unusable file into this folder, under an unused name."""
-    return path.rename(free_name(path.name, folder))
-
-
-def free_name(name: str, folder: Path) -> Path:
-    """An unused path in this folder, which is made if it is missing."""
+    """Moves an unusable file into this folder, which is made if it is missing, under an unused name."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    return next(to for n in range(1_000_000) if not (to := folder / f"{name}.{n}").exists())
+    return path.rename(next(to for n in range(1_000_000) if not (to := folder / f"{path.name}.{n}").exists()))
 
 
 def _is_damage(error: Exception, damages: Collection[int]) -> bool:

@@ -1,4 +1,4 @@
-"""The key that the bot makes if the owner gives none, kept beside the data, with a marker of what was sealed once."""
+"""The key that the bot makes if the owner gives none, kept beside the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from storage.store import StoreError, WrongKeyError, make_folder
 log = structlog.get_logger()
 
 KEY_FILE = "state.key"
-MARKER_FILE = "state.sealed"
 AT_A_TIME = threading.Lock()  # the threads of the database and of the decision log both use the key
 
 
@@ -44,39 +43,25 @@ class KeyFile:
         with AT_A_TIME:
             if known := self.read():
                 return known
-            _write(self._path, key)
+            self._write(key)
         tell(str(self))
         return key
 
-    def delete(self) -> None:
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-    def marker(self) -> str:
-        with suppress(OSError, ValueError):
-            return self._path.with_name(MARKER_FILE).read_text("ascii").strip()
-        return ""
-
-    def keep_marker(self, marker: str) -> None:
-        with AT_A_TIME:
-            _write(self._path.with_name(MARKER_FILE), marker)
-
-
-def _write(path: Path, line: str) -> None:
-    """Replaces a file in one step, with mode 600. Raises StoreError."""
-    new = path.with_suffix(".new")
-    try:
-        make_folder(path.parent)
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
+    def _write(self, key: str) -> None:
+        """Stores the key in one step, with mode 600. Raises StoreError."""
+        new = self._path.with_suffix(".new")
+        try:
+            make_folder(self._path.parent)
             new.unlink(missing_ok=True)
-        raise StoreError(f"{path} could not be written: {error}.") from error
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(f"{key}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise StoreError(f"{self} could not be written: {error}.") from error
 
 
 def tell(place: str) -> None:

@@ -111,9 +111,6 @@ class Store(Protocol):
     def kinds(self) -> list[str]:
         """The kinds that have rows."""
 
-    def is_sealed(self) -> bool:
-        """Whether any row is sealed."""
-
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
         """Stores these values, and deletes rows with None: all or nothing, so that it survives a kill."""
 
@@ -122,9 +119,6 @@ class Store(Protocol):
 
         Raises EmptiedError if the store has lost all its data.
         """
-
-    def set_aside(self) -> str:
-        """Moves all rows to where drop_aside() deletes them. Returns that place."""
 
     def drop_aside(self, before: float) -> None:
         """Deletes what was set aside as damaged and last written before this time, in epoch seconds."""

@@ -76,8 +76,8 @@ def elsewhere(tmp_path: Path) -> Finding:
     [
         (unwritable, State.FAULT, "cannot be written", "the right to write there"),
         (readable, State.FAULT, "Other users of this machine can read state.key", "chmod 600"),
-        (other_key, State.FAULT, "STATE_KEY is not the key", "Set STATE_KEY to the key it was encrypted with"),
-        (lost_key, State.FAULT, "What is stored is encrypted.", "put state.key back"),
+        (other_key, State.FAULT, "STATE_KEY is not the key", "Set it to that key, or for one start to a new key"),
+        (lost_key, State.FAULT, "What is stored is encrypted.", "or put back"),
         (no_key, State.FAULT, "STATE_KEY is not a valid key", "Fernet.generate_key"),
         (no_redis, State.FAULT, "Redis does not answer", "Start that Redis"),
         (second, State.WARNING, "is in use by another process", "otherwise stop it"),

@@ -11,7 +11,7 @@ import pytest
 from conversation import MessageRecord
 from decider import Reason
 from persistence.open_store import DATABASE
-from storage.state_key import KEY_FILE, MARKER_FILE
+from storage.state_key import KEY_FILE
 from storage.store import StoreError
 from tests.support.lives import on_disk
 from tests.support.scene import Scene, open_scene
@@ -161,7 +161,7 @@ async def test_an_ignored_message_costs_nothing(
         await scene.bot.snapshots.settled()
         # When it was alive is noted by the clock, whatever is said.
         assert not on_disk(tmp_path / "state", "lunch")
-        assert all(path.name.startswith((DATABASE, KEY_FILE, MARKER_FILE)) for path in (tmp_path / "state").iterdir())
+        assert all(path.name.startswith((DATABASE, KEY_FILE)) for path in (tmp_path / "state").iterdir())
         assert not [e for e in scene.journal.find("decided") if e["level"] != "debug"]
         assert not len(scene.bot.conversations)
 

@@ -104,7 +104,9 @@ async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
 async def test_with_a_key_that_the_running_bot_does_not_have_nothing_is_sealed_anew(stage: Scene) -> None:
     old, new = (Fernet.generate_key().decode() for _ in range(2))
     with in_use(stage.folder):  # as by a bot with the key that it made, and by one with the old one
-        for keys, next_keys in ((None, new), (old, f"{new},{old}")):
+        check_stores(stage.folder, None, None)
+        made = (stage.folder / "state.key").read_text().strip()
+        for keys, next_keys in ((None, f"{new},{made}"), (f"{old},{made}", f"{new},{old}")):
             check_stores(stage.folder, None, keys)
             store = open_stores(stage.folder, None, keys)()
             code, _, said = await sessions(stage, "list", STATE_KEY=next_keys)

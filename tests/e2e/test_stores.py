@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from storage.sqlite_store import SQLiteStore
-from storage.state_key import KEY_FILE, MARKER_FILE
+from storage.state_key import KEY_FILE
 from storage.store import Key, StoreError
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import life, on_disk
@@ -152,28 +152,30 @@ async def test_what_was_kept_before_there_was_a_key_is_remembered_and_sealed(sce
 
 
 async def test_what_another_program_puts_there_unsealed_is_not_told(scene: Scene) -> None:
-    async with main_life(scene):
+    async with main_life(scene, state_key=OLD):
         await scene.ask("Ada", TELLS)
-    unsealed(scene.folder, gone=[DATABASE], forged=(SECRET, "Rex"))
-    async with main_life(scene):
+    forged = {key: value and value.replace(SECRET.encode(), b"Rex") for key, value in rows(scene.folder, OLD).items()}
+    with closing(SQLiteStore(scene.folder / DATABASE)) as plain:
+        plain.write(forged)
+    async with main_life(scene, state_key=OLD):
         await scene.ask("Ada", "and now?")
         assert "Rex" not in scene.told()
-    assert [path.name for path in (scene.folder / "aside").iterdir()] == [f"{DATABASE}.0"]
+        assert scene.journal.find("row_refused")
 
 
-def unsealed(
-    folder: Path, *, gone: Sequence[str] = (DATABASE, KEY_FILE, MARKER_FILE), forged: tuple[str, str] = ("", "")
-) -> None:
-    """The folder as a version without a key left it. gone: its files of later versions; forged: a word, by another."""
-    store = open_stores(folder, None, None)()
-    rows = {Key(kind, row.channel, row.id): row.value for kind in store.kinds() for row in store.read(kind)}
-    store.close()
-    for name in gone:
+def unsealed(folder: Path) -> None:
+    """The folder as a version without a key left it."""
+    left = rows(folder, None)
+    for name in (DATABASE, KEY_FILE):
         (folder / name).unlink()
-    plain = SQLiteStore(folder / DATABASE)
-    was, now = map(str.encode, forged)
-    plain.write({key: value and value.replace(was, now) for key, value in rows.items() if key.kind != CHECK})
-    plain.close()
+    with closing(SQLiteStore(folder / DATABASE)) as plain:
+        plain.write(left)
+
+
+def rows(folder: Path, keys: str | None) -> dict[Key, bytes | None]:
+    with closing(open_stores(folder, None, keys)()) as store:
+        kinds = set(store.kinds()) - {CHECK}
+        return {Key(kind, row.channel, row.id): row.value for kind in kinds for row in store.read(kind)}
 
 
 async def test_channels_whose_rows_were_exchanged_are_told_nothing_of_each_other(scene: Scene) -> None:
@@ -248,7 +250,7 @@ def made_a_folder(path: Path) -> None:
 async def test_whatever_is_damaged_it_starts_and_serves(scene: Scene, damage: Callable[[Path], None]) -> None:
     async with main_life(scene):
         await scene.ask("Ada", TELLS)
-    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, KEY_FILE, MARKER_FILE, "lock"}
+    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, KEY_FILE, "lock"}
     damage(scene.folder / DATABASE)
     for name in FOREIGN:
         (scene.folder / name).parent.mkdir(exist_ok=True)
@@ -321,17 +323,16 @@ async def test_a_key_that_is_first_given_on_a_full_disk_costs_nothing(scene: Sce
     scene.folder = tiny_disk / "state"
     async with main_life(scene):
         await scene.ask("Ada", TELLS)
+    keys = f"{OLD},{(scene.folder / KEY_FILE).read_text().strip()}"
     fill(tiny_disk)
-    async with main_life(scene, state_key=OLD):
-        (tiny_disk / "big").unlink()
-        await scene.ask("Ben", "is there room again?", channel="help")
-        await scene.at_rest()
-    for _ in range(2):
-        async with main_life(scene, state_key=OLD):
+    with pytest.raises(StoreError, match="could be encrypted with the first key of STATE_KEY"):
+        check_stores(scene.folder, None, keys)
+    (tiny_disk / "big").unlink()
+    for each in (None, keys, OLD):
+        async with main_life(scene, state_key=each):
             await scene.ask("Ada", "and now?")
             assert SECRET in scene.told()
-    assert not scene.journal.find("row_refused")
-    assert not (scene.folder / KEY_FILE).exists()
+            assert not scene.journal.find("row_refused")
 
 
 @pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from followup import decision_file
 from followup.decision_file import COLUMNS, FILE_NAME, DecisionFile, UnusableFileError
 from followup.learning import Assignment, Entry, Removal, Revision
-from persistence.open_store import find_seal
+from persistence.open_store import check_stores, find_seal
 from storage.sealing import read_keys
 from tests.followup.test_decision_log import ELSEWHERE, entry, unsealed_log
 from tests.storage.conftest import KEY
@@ -129,12 +129,9 @@ def test_a_row_of_version_3_that_was_changed_is_left_behind(file: DecisionFile, 
 # In place of one that was sealed
 
 
-def test_an_unsealed_file_in_place_of_a_sealed_one_is_refused_and_set_aside(tmp_path: Path) -> None:
-    DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)).write([entry(1)])
-    (tmp_path / FILE_NAME).unlink()
-    unsealed_log(tmp_path / FILE_NAME, [entry(2)])
-    content = (tmp_path / FILE_NAME).read_bytes()
-    file = DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None))
+def test_an_unsealed_file_is_refused_and_set_aside_with_a_key_of_the_owners(file: DecisionFile) -> None:
+    unsealed_log(file.path, [entry(2)])
+    content = file.path.read_bytes()
     with pytest.raises(UnusableFileError, match="not sealed"):
         file.read()
     with capture_logs() as logs:
@@ -182,6 +179,7 @@ def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[in
 
 def test_nothing_of_the_words_that_are_gone_stays_in_room_that_is_not_used(tmp_path: Path) -> None:
     """SQLite leaves copies where it moves rows between its pages, also with secure_delete."""
+    check_stores(tmp_path, None, None)
     file, chance = DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)), Random(11)
     words: dict[int, bytes] = {}
     for step in range(40):

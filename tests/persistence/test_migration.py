@@ -16,7 +16,9 @@ from persistence.open_store import check_stores, open_stores
 from persistence.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
 from state.session_files import SessionFiles
+from storage.redis_store import STATE_KEY
 from storage.sqlite_store import SQLiteStore
+from storage.state_key import KEY_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import KEY
 from tests.storage.test_sealing import OTHER
@@ -65,7 +67,7 @@ def test_all_of_it_is_there_and_the_folders_are_gone(folder: Path) -> None:
     assert [entry["event"] for entry in logs] == ["state_key_made", "earlier_state_taken_over"]
     assert {kind: rows(folder, kind) for kind in SNAPSHOTS} == SNAPSHOTS
     assert rows(folder, "alive") == [Row(0, 0, b'"now"')]
-    assert {path.name for path in folder.iterdir()} == {"parley.db", "state.key", "state.sealed"}
+    assert {path.name for path in folder.iterdir()} == {"parley.db", "state.key"}
 
 
 def test_what_is_stored_already_counts_and_files_of_others_stay(folder: Path) -> None:
@@ -107,10 +109,15 @@ def test_what_was_sealed_is_taken_over_sealed_and_with_its_key_alone(folder: Pat
         for record in records:
             files.append(name, record)
         files.close()
-    for keys in (None, OTHER):
+    for keys in (None, OTHER, KEY):  # with a key of the owner's nothing is: such a document does not tell its place
         with pytest.raises(WrongKeyError):
             check_stores(folder, None, keys)
-    check_stores(folder, None, KEY)
+    (folder / KEY_FILE).write_text(OTHER)
+    with pytest.raises(WrongKeyError):
+        check_stores(folder, None, None)
+    (folder / KEY_FILE).write_text(KEY)
+    check_stores(folder, None, None)
+    (folder / KEY_FILE).unlink()
     assert [row.id for row in rows(folder, MESSAGE, KEY)] == [m.message_id for m in (FIRST, SECOND, THIRD)]
     assert not on_disk(folder, "word 1")
 
@@ -205,10 +212,11 @@ def test_what_was_sealed_in_redis_is_taken_over_with_its_key_alone(redis_url: st
     seal = Fernet(KEY)
     leave(there, "seal", "seal", orjson.dumps({"sealed": [seal.encrypt(b'0/1 {"sealed_by":"STATE_KEY"}').decode()]}))
     leave(there, "process", "process", None, b"*" + seal.encrypt(b'{"opted_out":[8]}'))
-    for keys in (None, OTHER):
+    for keys in (None, OTHER, KEY):
         with pytest.raises(WrongKeyError):
             check_stores(Path("nowhere"), redis_url, keys)
-    check_stores(Path("nowhere"), redis_url, KEY)
+    there.set(STATE_KEY, KEY)
+    check_stores(Path("nowhere"), redis_url, None)
     assert in_redis(redis_url, "opted_out", KEY) == [Row(0, 0, b"[8]")]
     assert not earlier_keys(there)
 

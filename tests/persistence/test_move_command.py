@@ -19,6 +19,7 @@ from persistence.move_command import move_command
 from persistence.open_store import CHECK, DATABASE, PAGE, check_stores, find_seal, open_stores
 from storage.redis_store import RedisStore
 from storage.sealing import SEALED
+from storage.state_key import KEY_FILE
 from storage.store import Key, Store, StoreError, WrongKeyError
 from tests.followup.test_decision_log import entry
 from tests.storage.conftest import KEY
@@ -130,16 +131,19 @@ def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all
             assert rows(store) == ROWS
 
 
-@pytest.mark.parametrize("keys", [None, KEY])
-def test_the_decision_log_is_read_with_the_key_of_the_place_where_all_else_is(tmp_path: Path, keys: str | None) -> None:
+@pytest.mark.parametrize("given", [None, KEY])
+def test_the_decision_log_is_read_with_the_key_of_the_place_where_all_else_is(
+    tmp_path: Path, given: str | None
+) -> None:
     kept = [entry(1)]
 
     def read(url: str | None) -> list[Entry]:
-        check_stores(tmp_path, url, keys)
-        return DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, url, keys)).read()
+        check_stores(tmp_path, url, given)
+        return DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, url, given)).read()
 
     check_stores(tmp_path, None, None)
     DecisionFile(tmp_path / FILE_NAME, find_seal(tmp_path, None, None)).write(kept)
+    keys = f"{given},{(tmp_path / KEY_FILE).read_text().strip()}" if given else None
     with redis_server() as url:
         assert move_command([], tmp_path, url, keys) == 0
         assert read(url) == kept

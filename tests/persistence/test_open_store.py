@@ -7,29 +7,23 @@ import os
 import platform
 import sqlite3
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 import redis
 from structlog.testing import capture_logs
 
 from cluster.connection import Cluster
 from cluster.leases import ALONE, COUNT, SINCE
-from followup.decision_file import FILE_NAME, DecisionFile
 from persistence import lock
 from persistence.lock import InUseError, in_use
-from persistence.open_store import CHECK, DATABASE, check_stores, find_seal, open_stores
-from state.session_files import SessionFiles
+from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
 from storage.redis_store import STATE_KEY, RedisStore
-from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
-from storage.state_key import KEY_FILE, MARKER_FILE
+from storage.state_key import KEY_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
-from tests.followup.test_decision_log import entry, unsealed_log
 from tests.support.redis_server import redis_url
 
 __all__ = ["redis_url"]
@@ -73,7 +67,7 @@ def test_it_is_one_database_with_a_key_of_its_own_beside_it(folder: Path) -> Non
     store.write({Key("a", 1): b"sesame"})
     store.close()
     modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
-    assert modes == dict.fromkeys((DATABASE, KEY_FILE, MARKER_FILE), 0o600)
+    assert modes == dict.fromkeys((DATABASE, KEY_FILE), 0o600)
     assert b"sesame" not in (folder / DATABASE).read_bytes()
     (made,) = logs
     assert (made["event"], made["place"]) == ("state_key_made", str(folder / KEY_FILE))
@@ -129,13 +123,6 @@ def test_keys_fit_or_are_refused_and_nothing_is_touched(folder: Path, now: str |
         check_stores(folder, None, now)
 
 
-def test_a_key_of_the_owners_takes_the_place_of_the_one_that_was_made(folder: Path) -> None:
-    written(folder, {Key("a", 1): b"1", Key("a", 2, 7): b"2"})
-    check_stores(folder, None, NEW)
-    (folder / KEY_FILE).unlink(missing_ok=True)
-    assert values(folder, "a", NEW) == [b"1", b"2"]
-
-
 @pytest.mark.parametrize("spoilt", ["", "no key at all", None])
 def test_without_the_key_that_was_made_it_does_not_start_and_makes_no_other(folder: Path, spoilt: str | None) -> None:
     written(folder, {Key("a", 1): b"1"})
@@ -154,7 +141,7 @@ def test_without_the_key_that_was_made_it_does_not_start_and_makes_no_other(fold
 # What is not sealed, or not in its place
 
 
-def plain(folder: Path, rows: Mapping[Key, bytes]) -> None:
+def plain(folder: Path, rows: Mapping[Key, bytes | None]) -> None:
     """As a version without a key wrote them, or whoever can write to the database."""
     store = SQLiteStore(folder / DATABASE)
     store.write(rows)
@@ -163,20 +150,21 @@ def plain(folder: Path, rows: Mapping[Key, bytes]) -> None:
 
 def test_what_was_plain_before_there_was_a_key_is_taken_over_once_and_is_sealed_then(folder: Path) -> None:
     plain(folder, {Key("a", 1): b"sesame", Key("message", 5, 7): b"open sesame", Key("sealed_by", 0): b'""'})
-    assert values(folder, "a", OLD) == [b"sesame"]
-    assert values(folder, "message", OLD) == [b"open sesame"]
+    assert values(folder, "a") == [b"sesame"]
+    assert values(folder, "message") == [b"open sesame"]
     assert not any(b"sesame" in content for content in contents(folder).values())
 
 
-def test_a_row_that_nobody_sealed_is_refused_from_then_on(folder: Path) -> None:
+def test_a_row_that_nobody_sealed_is_refused_with_a_key_of_the_owners(folder: Path) -> None:
     written(folder, {Key("a", 1): b"1"}, OLD)
     plain(folder, {Key("a", 2): b"forged"})
     with capture_logs() as logs:
         assert values(folder, "a", OLD) == [b"1", None]
         assert values(folder, "a", f"{NEW},{OLD}") == [b"1", None]
-        SQLiteStore(folder / DATABASE).write({Key(CHECK, 0): None})  # nor without the row that says that all is sealed
-        assert values(folder, "a", NEW) == [b"1", None]
     assert {(entry["event"], entry["detail"]) for entry in logs} == {("row_refused", "it is not sealed")}
+    plain(folder, {Key(CHECK, 0): None})
+    with pytest.raises(WrongKeyError, match="start once without STATE_KEY"):
+        check_stores(folder, None, NEW)
 
 
 def test_sealed_rows_that_changed_places_are_refused(folder: Path) -> None:
@@ -190,141 +178,6 @@ def test_sealed_rows_that_changed_places_are_refused(folder: Path) -> None:
         assert values(folder, "conversation", OLD) == [None, None]
         assert values(folder, "miniapps", OLD) == [None]
     assert {entry["event"] for entry in logs} == {"row_refused"}
-
-
-@pytest.mark.parametrize("check", ["kept", "gone", "forged", "another before it"])
-@pytest.mark.parametrize("is_redis", [False, True], ids=["folder", "Redis"])
-def test_what_a_key_sealed_that_somebody_put_beside_the_data_is_refused(
-    folder: Path, redis_url: str, check: str, *, is_redis: bool
-) -> None:
-    url = redis_url if is_redis else None
-    with redis.Redis.from_url(redis_url) as client:
-        client.flushdb()
-        check_stores(folder, url, OLD)
-        store = open_stores(folder, url, OLD)()
-        store.write({Key("a", 1, id_): b"mine" for id_ in (0, 600)})
-        store.close()
-        forging: SQLiteStore | RedisStore = SQLiteStore(folder / DATABASE, seal=read_keys(NEW))
-        if url:
-            forging = RedisStore(url, seal=read_keys(NEW))
-            client.set(STATE_KEY, NEW)
-        else:
-            (folder / KEY_FILE).write_text(NEW)
-        forging.write({Key("a", 1, id_): b"forged" for id_ in range(1, 600)})
-        at = -1 if check == "another before it" else 0
-        sealed_by = orjson.dumps({"sealed_by": read_keys(NEW).marks[0], "whole": True})
-        if check != "kept":
-            forging.write({Key(CHECK, at): None if check == "gone" else sealed_by})
-        forging.close()
-        for _ in range(2):
-            with capture_logs() as logs:
-                store = open_stores(folder, url, OLD)()
-                assert [row.value for row in store.read("a")] == [b"mine", *[None] * 599, b"mine"]
-                store.close()
-                check_stores(folder, url, OLD)
-            assert "row_refused" in {entry["event"] for entry in logs}
-        assert not (client.exists(STATE_KEY) if url else (folder / KEY_FILE).exists())
-        client.flushdb()
-
-
-@pytest.mark.parametrize("forged", ["sealed", "plain"])
-def test_a_decision_log_that_somebody_put_there_is_refused(folder: Path, forged: str) -> None:
-    check_stores(folder, None, OLD)
-    if forged == "sealed":
-        (folder / KEY_FILE).write_text(NEW)
-        DecisionFile(folder / FILE_NAME, read_keys(NEW)).write([entry(1)])
-    else:
-        (folder / MARKER_FILE).unlink()
-        unsealed_log(folder / FILE_NAME, [entry(1)])
-    with capture_logs() as logs:
-        check_stores(folder, None, OLD)
-    assert DecisionFile(folder / FILE_NAME, read_keys(OLD)).read() == []
-    assert [entry["event"] for entry in logs if entry["event"] == "decision_log_unusable"]
-
-
-@pytest.mark.parametrize("dies", [False, True], ids=["at once", "after a kill"])
-def test_all_that_the_made_key_sealed_is_there_with_the_owners(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, dies: bool
-) -> None:
-    rows = {Key("a", channel, 7): b"%d" % channel for channel in range(1, 4)}
-    written(folder, rows)
-    DecisionFile(folder / FILE_NAME, find_seal(folder, None, None)).write([entry(1)])
-    if dies:
-        with monkeypatch.context() as patch:
-            patch.setattr("persistence.open_store.all_rows", _dying)
-            with pytest.raises(ZeroDivisionError):
-                check_stores(folder, None, OLD)
-    with capture_logs() as logs:
-        check_stores(folder, None, OLD)
-    assert not logs
-    assert not (folder / KEY_FILE).exists()
-    assert values(folder, "a", OLD) == [*rows.values()]
-    assert DecisionFile(folder / FILE_NAME, read_keys(OLD)).read() == [entry(1)]
-
-
-def refused(logs: list[MutableMapping[str, Any]]) -> list[Path]:
-    """Where to what was refused as a whole was set aside."""
-    return [Path(entry["set_aside"]) for entry in logs if entry["event"] == "unsealed_state_refused"]
-
-
-@pytest.mark.parametrize("keys", [None, OLD])
-def test_what_is_not_sealed_is_refused_as_a_whole_where_all_was_sealed_before(folder: Path, keys: str | None) -> None:
-    written(folder, {Key("a", 1): b"1"}, keys)
-    (folder / DATABASE).unlink()
-    plain(folder, {Key("a", 1): b"forged", Key("sealed_by", 0): b'""'})
-    forged = (folder / DATABASE).read_bytes()
-    SessionFiles(folder / "channels").write("5", b'{"version":1,"layers":{"conversation":"forged"}}')
-    SessionFiles(folder / "process").append("process", b'{"alive":"forged"}')
-    (folder / "channels" / "notes.txt").write_text("mine")
-    with capture_logs() as logs:
-        assert values(folder, "a", keys) == values(folder, "conversation", keys) == values(folder, "alive", keys) == []
-    of_channels, of_process, database = refused(logs)
-    assert b"forged" in (of_channels / "5.json").read_bytes()
-    assert any(b"forged" in path.read_bytes() for path in of_process.rglob("*") if path.is_file())
-    assert database.read_bytes() == forged
-    assert (folder / "channels" / "notes.txt").read_text() == "mine"
-    written(folder, {Key("a", 1): b"2"}, keys)
-    with capture_logs() as logs:
-        assert values(folder, "a", keys) == [b"2"]
-    assert not logs
-
-
-def test_what_is_not_sealed_is_refused_in_redis_too(folder: Path, redis_url: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
-        client.flushdb()
-        open_stores(folder, redis_url, OLD)().close()
-        client.delete(*client.scan_iter(match="parley:rows:*"))
-        earlier = RedisStore(redis_url)
-        earlier.write({Key("a", 1): b"forged", Key("a", 2): b"forged too"})
-        client.set("parley:channels::document:5", b'{"version":1,"layers":{"conversation":"forged"}}')
-        client.zadd("parley:channels::names", {"5": 1.0})
-        with capture_logs() as logs:
-            store = open_stores(folder, redis_url, OLD)()
-        assert store.read("a") == store.read("conversation") == []
-        (aside,) = set(map(str, refused(logs)))
-        assert len(refused(logs)) == 2
-        assert str(client.zrange(aside, 0, -1)).count("forged") == 3
-        store.write({Key("a", 1): b"2"})
-        assert open_stores(folder, redis_url, OLD)().read("a") == [Row(1, 0, b"2")]
-        client.flushdb()
-
-
-def test_the_note_of_what_was_sealed_is_of_its_key_and_follows_to_the_next(folder: Path) -> None:
-    check_stores(folder, None, OLD)
-    marker = (folder / MARKER_FILE).read_text()
-    assert marker.split()[:-1] == ["rows"]
-    check_stores(folder, None, OLD)
-    assert (folder / MARKER_FILE).read_text() == marker
-    check_stores(folder, None, f"{NEW},{OLD}")
-    (folder / DATABASE).unlink()
-    plain(folder, {Key("a", 1): b"forged"})
-    with capture_logs() as logs:
-        assert values(folder, "a", NEW) == []
-    assert len(refused(logs)) == 1
-    (folder / DATABASE).unlink()
-    (folder / MARKER_FILE).write_text(marker.replace("rows", "rows too"))  # nobody without the key can write one
-    plain(folder, {Key("a", 1): b"an earlier version's"})
-    assert values(folder, "a", NEW) == [b"an earlier version's"]
 
 
 @pytest.mark.parametrize("kind", [CHECK, "a"])
@@ -353,13 +206,14 @@ def _dying(_: object) -> list[str]:
     raise ZeroDivisionError
 
 
-def test_where_nothing_can_be_written_the_key_counts_all_the_same(folder: Path, request: pytest.FixtureRequest) -> None:
+def test_on_a_full_disk_it_runs_with_the_key_of_before_alone(folder: Path, request: pytest.FixtureRequest) -> None:
+    """With another one first, both would seal rows, and who goes back to the one before would lose some."""
     check_stores(folder, None, OLD)
     request.getfixturevalue("full_disk")
     check_stores(folder, None, OLD)
-    with capture_logs() as logs:
+    with pytest.raises(StoreError, match="could be encrypted with the first key of STATE_KEY") as refused:
         check_stores(folder, None, f"{NEW},{OLD}")
-    assert [entry["event"] for entry in logs] == ["state_not_sealed"]
+    assert not isinstance(refused.value, WrongKeyError)
     with pytest.raises(WrongKeyError):
         check_stores(folder, None, NEW)
 
