@@ -260,8 +260,8 @@ def all_rows(store: Store, *, but: Collection[str] = ()) -> Iterator[dict[Key, b
 def _known(open_earlier: OpenEarlier, store: Store, seal: Seal) -> dict[str, Any] | None:
     """The CHECK row; None: there is none, or only that row is damaged. Raises WrongKeyError.
 
-    If it does not open, all others have to: a process that was sealing them anew with a key that is not there may have
-    been killed. So they have to where there is none.
+    If there is none, or it does not open, all others have to: a process that was sealing them anew with a key that is
+    not there may have been killed.
     """
     refused = None
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from storage.store import StoreError, WrongKeyError, make_folder
 log = structlog.get_logger()
 
 KEY_FILE = "state.key"
-AT_A_TIME = threading.Lock()  # the threads of the database and of the decision log both use the key
 
 
 class KeyFile:
@@ -39,16 +37,9 @@ class KeyFile:
             raise which(f"The key in {self} cannot be read ({error}): make it readable, or put it back.") from None
 
     def keep(self, key: str) -> str:
-        """Stores the key if there is none yet, and returns the stored one. Raises StoreError."""
-        with AT_A_TIME:
-            if known := self.read():
-                return known
-            self._write(key)
-        tell(str(self))
-        return key
-
-    def _write(self, key: str) -> None:
-        """Stores the key in one step, with mode 600. Raises StoreError."""
+        """Stores the key if there is none yet, in one step, and returns the stored one. Raises StoreError."""
+        if known := self.read():
+            return known
         new = self._path.with_suffix(".new")
         try:
             make_folder(self._path.parent)
@@ -62,6 +53,8 @@ class KeyFile:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
             raise StoreError(f"{self} could not be written: {error}.") from error
+        tell(str(self))
+        return key
 
 
 def tell(place: str) -> None:
