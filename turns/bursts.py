@@ -92,7 +92,8 @@ class Bursts:
             self._arm(burst, PAUSE_SHARE * self._seconds)
         self._judged[question.message.message_id] = question
         try:
-            decision = await self._decided([*(burst.questions if burst else ()), question], conversation)
+            earlier = _left(burst.questions, conversation) if burst else []
+            decision = await self._decided([*earlier, question], conversation)
         finally:
             is_called_off = self._judged.pop(question.message.message_id, None) is None
         if decision.respond and is_called_off:
@@ -163,7 +164,7 @@ class Bursts:
         if conversation is None:
             return [(question, burst.decision) for question in burst.questions]
         gone = [q for q in burst.questions if conversation.is_deleted(q.message.message_id)]
-        left = [replace(q, message=q.current(conversation)) for q in burst.questions if q not in gone]
+        left = _left(burst.questions, conversation)
         decision = burst.decision
         if left and decision.respond and _words(left) != _words(burst.questions):
             decision = await self._decided(left, conversation)
@@ -252,6 +253,12 @@ class Bursts:
 
 def _key(question: Question) -> tuple[int, int]:
     return question.channel_id, question.message.author_id
+
+
+def _left(questions: Sequence[Question], conversation: ChannelConversation) -> list[Question]:
+    """Those whose message was not deleted meanwhile, with their messages as last edited."""
+    left = (q for q in questions if not conversation.is_deleted(q.message.message_id))
+    return [replace(q, message=q.current(conversation)) for q in left]
 
 
 def _newest_words(messages: Sequence[MessageRecord]) -> str:

@@ -224,3 +224,29 @@ async def test_a_link_that_is_unfurled_asks_nothing_anew(scene: Scene) -> None:
     gate.set()
     assert (await scene.answer_to(question)).content == "It is about trains."
     assert len(scene.stub.requests) == 1
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+@pytest.mark.parametrize("taken_back", ["deleted", "edited", "forgotten"])
+async def test_the_judge_of_a_following_message_is_told_nothing_that_was_taken_back_meanwhile(
+    stage: Scene, taken_back: str
+) -> None:
+    stage.stub.judge_says = lambda _: True
+    async with life(stage, burst_seconds=LONG, use_llm_judge=True):
+        await stage.ask("Ada", "what is the weather in Tokyo?")
+        first = await say(stage, "Ben", "I would rather take the bluebell")
+        while not stage.bot.bursts.heard_out(first.channel_id):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        match taken_back:
+            case "deleted":
+                await stage.delete(first)
+            case "edited":
+                await stage.edit(first, "I would rather take the iris")
+            case "forgotten":
+                await stage.use("Ben", "forget")
+        known = len(stage.stub.judged)
+        await say(stage, "Ben", "or the night train")
+        await stage.until(lambda: len(stage.stub.judged) > known)
+        await stage.bot.bursts.end()
+        await stage.at_rest()
+        assert "bluebell" not in str(stage.stub.judged[known:])
