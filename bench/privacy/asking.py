@@ -11,6 +11,7 @@ from bench.privacy.ground import Ground
 from bench.privacy.places import MANAGER
 from bench.privacy.watch import words_in
 from bench.privacy.words import ANYWHERE, Said
+from place_settings.fields import Level
 from playground.interactions import Interaction
 from web.site import Site
 
@@ -22,6 +23,12 @@ SET: tuple[tuple[str, str], ...] = (
     ("When it answers", "mentions"), ("When it answers", "off"), ("Threads", "join"), ("Threads", "off"),
     ("Eagerness", "eager"), ("Eagerness", "quiet"), ("Judge", "off"), ("May decline", "on"),
     ("Offers of help", "on"), ("Tools", "off"),
+)  # fmt: skip
+
+LISTS = (
+    ("Blocked members", "+ <@{person}>"), ("Blocked members", "- <@{person}>"), ("Blocked roles", "@Team"),
+    ("Blocked roles", "inherit"), ("Allowed channels", "#general, random, team"), ("Allowed channels", "inherit"),
+    ("Blocked channels", "#nowhere"), ("Roles without a budget", "<@&{role}>"),
 )  # fmt: skip
 
 
@@ -69,8 +76,13 @@ class Asking(Ground):
         setting, value = self._random.choice(SET)
         if self._random.random() < 0.5:
             await self._use(MANAGER, "parley", channel, reset={"setting": "everything"})
-        else:
+        elif self._random.random() < 0.5:
             await self._use(MANAGER, "parley", channel, set={"setting": setting, "value": value})
+        else:
+            setting, value = self._random.choice(LISTS)
+            how = {"value": value.format(person=self._ids["Dan"], role=self._places.role), "where": int(Level.GUILD)}
+            self._pg.autocomplete(channel, self._ids[MANAGER], "parley", {"set": {"setting": setting} | how}, "value")
+            await self._use(MANAGER, "parley", channel, set={"setting": setting} | how)
 
     async def _look_at_console(self, _who: str) -> None:
         """The owner reads all pages of the console, with the words of people."""
@@ -87,3 +99,45 @@ class Asking(Ground):
                 async with browser.get(f"{address}/console/{page}".rstrip("/")) as response:
                     assert response.status in (200, 404)  # an archived thread has no page
                     self._watch.check_shown(f"on {page}", words_in([await response.text()]))
+
+    # What people can do about what is kept of them
+
+    async def _forget(self, who: str) -> None:
+        await self._use(who, "forget")
+        self._words.people_forgotten[self._ids[who]] = self._words.step
+        await self._watch.search_disk()
+
+    async def _forget_all(self, _who: str) -> None:
+        await self._use(MANAGER, "forget", everything=True)
+        self._words.channels_forgotten[self._watch.channel] = self._words.step
+        await self._watch.search_disk()
+
+    async def _opt_out(self, who: str) -> None:
+        await self._use(who, "optout")
+        self._words.opted_out.add(self._ids[who])
+        self._words.people_forgotten[self._ids[who]] = self._words.step
+        await self._watch.search_disk()
+
+    async def _opt_in(self, who: str) -> None:
+        await self._use(who, "optin")
+        self._words.opted_out.discard(self._ids[who])
+
+    async def _export(self, who: str) -> None:
+        answer = await self._use(who, "export")
+        for attached in answer.attachments:
+            file = self._pg.world.files[int(attached["id"])]
+            words = words_in([file.data.decode()])
+            self._watch.channel = ANYWHERE
+            self._watch.check("exported", words)
+            for word in words:
+                forwards = {said.author_id for said in self._words.forwards if said.word == word}
+                is_own = self._ids[who] in forwards | {self._words.first[word].author_id}
+                if not (is_own or (who, word) in self._clicked):
+                    self._watch.find(f"exported to {who}", word)
+
+    async def _ask_why(self, who: str) -> None:
+        seen = self._places.seen(who)
+        message = self._random.choice(seen) if seen and self._random.random() < 0.5 else None
+        name, channel = ("Why?", message.channel_id) if message else ("why", self._places.one(who))
+        answer = await self._use(who, name, channel, target=message)
+        self._watch.check_shown(f"by /{name}", words_in([answer.content]))

@@ -11,9 +11,10 @@ from playground.server import Playground
 
 PEOPLE = ("Ada", "Ben", "Chloe", "Dan")  # Ada manages the servers; only she and Ben see #secret
 MANAGER, INSIDERS = "Ada", ("Ada", "Ben")
+TEAM = "Team"  # a role, without which nobody but Ada sees #team
 NEWCOMERS = ("Chloe", "Dan")  # to #general and #random, as who has joined later
 AUTOMATIC = ("Robo", "Hook")  # another bot, and a webhook
-CHANNELS = ("general", "random", "secret")
+CHANNELS = ("general", "random", "secret", "team")
 NEWEST = 4  # threads that people go on in
 
 
@@ -28,7 +29,12 @@ class Places:
         self._pg, self._random = pg, random
         pg.add_person("Dan")
         pg.add_channel("secret")
+        pg.add_channel("team")
         self.ids = {name: pg.person(name) for name in PEOPLE}
+        self.role = pg.add_role(TEAM, members=[self.ids[name] for name in INSIDERS])
+        pg.deny(pg.channel("team"), "view_channel", member=pg.guild_id)
+        for member in (self.role, pg.bot_id):
+            pg.allow(pg.channel("team"), "view_channel", member=member)
         everybody, insiders = frozenset(self.ids.values()), frozenset(self.ids[name] for name in INSIDERS)
         for outsider in everybody - insiders:
             pg.deny(pg.channel("secret"), "view_channel", member=outsider)
@@ -39,7 +45,8 @@ class Places:
         self.threads: list[int] = []
         self.members: dict[int, frozenset[int]] = {}
         self.here = 0
-        readers = dict.fromkeys((*self.channels, self.forum), everybody) | {pg.channel("secret"): insiders}
+        hidden = dict.fromkeys((pg.channel("secret"), pg.channel("team")), insiders)
+        readers = dict.fromkeys((*self.channels, self.forum), everybody) | hidden
         direct = {pg.dm(person): frozenset((person,)) for person in everybody}
         self.words = Words(readers | direct, {id_: pg.world.channel(id_).guild_id or 0 for id_ in (*readers, *direct)})
         for who, channel in zip(NEWCOMERS, self.channels, strict=False):
@@ -76,12 +83,41 @@ class Places:
         """Takes from somebody the right to see a channel and its threads, or gives it back. Returns which."""
         opens, person = not self.sees(who, channel), self.ids[who]
         (self._pg.allow if opens else self._pg.deny)(channel, "view_channel", member=person)
-        for id_ in (channel, *(id_ for id_ in self.threads if self._pg.world.channel(id_).parent_id == channel)):
-            before = self.words.readers[id_]
-            may = opens and person in self.members.get(id_, (person,))
-            self.words.readers[id_] = before | {person} if may else before - {person}
+        self._see_anew(channel, person)
+        for id_ in self._with_threads(channel):
             self.words.came.pop((id_, person), None)
         return opens
+
+    def give_or_take_role(self, who: str) -> bool:
+        """Gives somebody the role or takes it from them, of which the bot hears nothing. Returns which."""
+        person = self.ids[who]
+        gives = self.role not in self._pg.world.guild.member_roles.get(person, ())
+        (self._pg.give_role if gives else self._pg.take_role)(person, self.role)
+        for channel in self.channels:
+            self._see_anew(channel, person)
+        return gives
+
+    def left(self, who: str) -> None:
+        """Notes that somebody has left the first server and come back, without their role."""
+        person, guild = self.ids[who], self._pg.guild_id
+        self.words.came = {
+            (channel, one): step
+            for (channel, one), step in self.words.came.items()
+            if one != person or self.words.guilds[channel] != guild
+        }
+        for channel in self.channels:
+            self._see_anew(channel, person)
+
+    def _with_threads(self, channel: int) -> list[int]:
+        return [channel, *(id_ for id_ in self.threads if self._pg.world.channel(id_).parent_id == channel)]
+
+    def _see_anew(self, channel: int, person: int) -> None:
+        """Notes whether somebody sees a channel and its threads now."""
+        sees = self._pg.world.may(self._pg.world.channel(channel), person, "view_channel")
+        for id_ in self._with_threads(channel):
+            before = self.words.readers[id_]
+            may = sees and person in self.members.get(id_, (person,))
+            self.words.readers[id_] = before | {person} if may else before - {person}
 
     def one(self, who: str) -> int:
         """A channel, thread or direct message in which somebody may write."""

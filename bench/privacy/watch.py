@@ -7,14 +7,18 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import redis
 
+from bench.privacy.sent import stamp_of
+from bench.privacy.venues import Venues
 from bench.privacy.words import ANYWHERE, WORD, Said, Words
-from playground.model import Event
+from playground.model import Event, Message
 from state.agent_state import GENERAL
 from storage.redis_store import STATE_KEY
 from storage.state_key import KEY_FILE
@@ -22,12 +26,24 @@ from tests.support.lives import all_on_disk
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene
 from tests.support.stub_model import Body, Call, Reply, texts
+from tests.support.stub_responses import StubResponses
 
 DOCS = "docs"
 WHOM = re.compile(r'(?:Now|Otherwise) answer ((?:"[^"]*"(?:, )?)+)\.$')
 NAME = re.compile(r'"([^"]*)"')
 TO_COMPLETE = "The newest message:\n"  # in the request that a question be completed
 MAX_CALLS = 3  # of tools in a turn
+KEPT_STEPS = 12  # of which the words are known as they stood then: longer no request is on its way
+LONG_CODE = 150  # lines, of which a file is made
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What the bot asks beside its model: a remote agent, OpenAI's Responses API, a place search."""
+
+    docs: RemoteAgent
+    openai: StubResponses
+    venues: Venues
 
 
 class Watch:
@@ -37,10 +53,18 @@ class Watch:
     messages; by: who gets the answer. here: where several are answered together, 0: nowhere; in_flight: what they said
     there by id, with its author and the step. held: that the model waits for before its answer. links: that whoever
     asks has just given. gate: that the model waits for in the middle of its answer. redis_url: where the bot keeps
-    things beside its folder; None: nowhere.
+    things beside its folder; None: nowhere. told_step: up to which the bot has been told of what happened; posts: the
+    same at the time when it made a post, by the post's nonce. openai: the Responses API.
     """
 
-    def __init__(self, scene: Scene, docs: RemoteAgent, words: Words, random: Random, ids: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        servers: Servers,
+        words: Words,
+        random: Random,
+        ids: Mapping[str, int],
+    ) -> None:
         self.found: list[str] = []
         self.log: list[str] = []
         self.channel, self.asked, self.by = ANYWHERE, frozenset[int](), 0
@@ -50,11 +74,17 @@ class Watch:
         self.here, self.in_flight = 0, dict[int, tuple[int, int]]()
         self._together = frozenset[int]()
         self.redis_url: str | None = None
+        docs, venues, self.openai = servers.docs, servers.venues, servers.openai
         self._scene, self._docs, self._words, self._random, self._ids = scene, docs, words, random, ids
         self._calls = 0
         self._known_to_docs = defaultdict[str, set[str]](set)
+        self.told_step = 0
+        self.posts = dict[str, int]()
+        self._as_of: dict[int, Words] = {}
         docs.default = self._answer_as_docs
+        venues.on_request = self._look_up
         stub = scene.stub
+        self.openai.default, self.openai.on_request = self._answer_with_state, stub.on_request
         stub.answer_tokens = 1_500  # so that the beginning of a conversation is summed up after a few answers
         stub.default, stub.judge_says, stub.rewriter_says = self._answer, self._judge, self._sum_up
         stub.evidence = lambda body: " ".join(words_in([json.dumps(body)])[:5])
@@ -66,12 +96,32 @@ class Watch:
         self.channel, self.asked, self.by, self._calls = channel, frozenset((*asked, *(-id_ for id_ in asked))), by, 0
         self._together = frozenset()
 
-    def check(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
+    def begin_step(self) -> None:
+        """Begins a step, of which the bot has been told nothing yet."""
+        self._as_of[self._words.step] = deepcopy(self._words)
+        self._as_of.pop(self._words.step - KEPT_STEPS, None)
+        self._words.step += 1
+
+    def bot_was_told(self) -> None:
+        """Notes that the bot has been told of all that has happened so far."""
+        self.told_step = self._words.step
+
+    def check(
+        self, how: str, words: Iterable[str], asked: Iterable[int] | None = None, told_step: int | None = None
+    ) -> None:
+        """told_step: up to which the bot had been told of what happened when it made the request or post; None: of
+        all."""
         there = self.asked if asked is None else frozenset(asked)
+        before = None if told_step is None or told_step == self._words.step else self._as_of.get(told_step)
         for word in words:
-            whys = (self._words.may_not_be_told(word, self.channel, there, by) for by in self._together or {self.by})
-            if why := next(filter(None, whys), ""):
+            if (why := self._why_not(self._words, word, there)) and (
+                before is None or word not in before.first or self._why_not(before, word, there)
+            ):
                 self.find(f"{how}, though {why}", word)
+
+    def _why_not(self, words: Words, word: str, asked: frozenset[int]) -> str:
+        whys = (words.may_not_be_told(word, self.channel, asked, by) for by in self._together or {self.by})
+        return next(filter(None, whys), "")
 
     def check_shown(self, how: str, words: Iterable[str], asked: Iterable[int] | None = None) -> None:
         """Checks what people are shown beside answers: the judge's words may repeat a title that a thread had."""
@@ -100,9 +150,19 @@ class Watch:
                 self.find(f"stored in {path}, though {reason}", found.decode())
 
     def _answer(self, body: Body) -> Reply:
-        words = words_in([json.dumps(body)])
-        self._find_whom(body)
-        self.check("told", words)
+        return self._answer_to(words_in([json.dumps(body)]), texts(body), body, self._scene.stub.headers)
+
+    def _answer_with_state(self, body: Body) -> Reply:
+        """Answers at OpenAI, which also tells the model what it has kept."""
+        words = words_in([json.dumps(body), *self.openai.seen[-1]])
+        told = self.openai.seen[-1]
+        if not body.get("stream"):
+            return self._sum_up_all(words, told, self.openai.headers)
+        return self._answer_to(words, told, body, self.openai.headers)
+
+    def _answer_to(self, words: list[str], told: Sequence[str], body: Body, headers: Mapping[str, str]) -> Reply:
+        self._find_whom(told)
+        self.check("told", words, told_step=stamp_of(headers))
         if self.held:
             looks = self._calling("current_time").calls if self._random.random() < 0.5 else ()
             return Reply("Hm.", before=self.held, calls=looks)
@@ -122,12 +182,15 @@ class Watch:
             if chance < 0.5 and words:
                 first, second = self._random.choice(words), self._random.choice(words)
                 return self._asking(f"Which {first}?", [second, "none"])
+        if chance > 0.95 and words:
+            lines = "\n".join(f"print('{self._random.choice(words)}')" for _ in range(LONG_CODE))
+            return Reply(f"Here it is:\n```python\n{lines}\n```\nThat is all.", chunk=2_000)
         quoted = self._random.sample(words, min(len(words), 3)) if chance > 0.6 else []
         return Reply(f"I see: {', '.join(quoted)}.")
 
-    def _find_whom(self, body: Body) -> None:
+    def _find_whom(self, told: Sequence[str]) -> None:
         """Finds out of a request whom it answers together, and which messages."""
-        asking = [found for text in texts(body) for found in WHOM.findall(text)] if self.here else []
+        asking = [found for text in told for found in WHOM.findall(text)] if self.here else []
         if asking:
             self.ask_in(self.here)
             self._together = frozenset(self._ids[name] for name in NAME.findall(asking[-1]))
@@ -161,15 +224,17 @@ class Watch:
         return word
 
     def _sum_up(self, body: Body) -> Reply:
+        return self._sum_up_all(words_in([json.dumps(body)]), texts(body), self._scene.stub.headers)
+
+    def _sum_up_all(self, words: list[str], told: Sequence[str], headers: Mapping[str, str]) -> Reply:
         """A summary, or a question in full."""
-        words = words_in([json.dumps(body)])
         before = self.asked
-        if any(TO_COMPLETE in text for text in texts(body)):  # a question, also of somebody who has opted out
+        if any(TO_COMPLETE in text for text in told):  # a question, also of somebody who has opted out
             self.asked |= self._asked_by(self._ids.values())
-            self._check_for_all("told to complete a question", words)
+            self._check_for_all("told to complete a question", words, headers)
         else:  # the history, which has no words of theirs
             self.asked = frozenset()
-            self._check_for_all("told for a summary", words)
+            self._check_for_all("told for a summary", words, headers)
         self.asked = before
         return Reply(" ".join(words) or "nothing")
 
@@ -178,16 +243,19 @@ class Watch:
         asked = json.dumps(body)
         words = WORD.findall(asked)
         is_offer = '"can_help"' in asked and words
-        self._check_for_all("told the judge", words, self._words.first[words[-1]].channel_id if is_offer else None)
+        channel = self._words.first[words[-1]].channel_id if is_offer else None
+        self._check_for_all("told the judge", words, self._scene.stub.headers, channel)
         agents = (DOCS, GENERAL, "not sure")
         self._scene.stub.picks = self._random.choice(agents) if '"agent"' in asked else ""
         return self._random.random() < 0.5
 
-    def _check_for_all(self, how: str, words: Iterable[str], channel: int | None = None) -> None:
+    def _check_for_all(
+        self, how: str, words: Iterable[str], headers: Mapping[str, str], channel: int | None = None
+    ) -> None:
         """Checks what a model is told that answers nobody. channel: in which, if it is not the one that is asked in."""
         before = self.channel, self.by, self._together
         self.channel, self.by, self._together = self.channel if channel is None else channel, 0, frozenset()
-        self.check(how, words)
+        self.check(how, words, told_step=stamp_of(headers))
         self.channel, self.by, self._together = before
 
     def _answer_as_docs(self, content: str) -> RemoteReply:
@@ -199,6 +267,10 @@ class Watch:
         known.update(words_in([content]))
         self.check("known to the remote agent", sorted(known))
         return whole(f"I know: {', '.join(self._random.sample(sorted(known), min(len(known), 3)))}.")
+
+    def _look_up(self, query: str) -> None:
+        self._scene.pg.notify()
+        self.check("told the place search", words_in([query]))
 
     def _calling(self, tool: str, **arguments: Any) -> Reply:
         return Reply(calls=(Call(tool, json.dumps(arguments), f"call-{len(self.log)}-{self._calls}"),))
@@ -216,11 +288,24 @@ class Watch:
             self.channel, self.by = before
         if message and message.author.id == self._scene.pg.bot_id and event.name.startswith("MESSAGE_"):
             others = [said for said in self._words.answers if said.message_id != message.id]
-            words = words_in([message.content, json.dumps(message.poll)])
+            files = [self._scene.pg.world.files[int(attached["id"])].data for attached in message.attachments]
+            words = words_in(
+                [message.content, json.dumps(message.poll), *(data.decode(errors="replace") for data in files)]
+            )
             if event.name == "MESSAGE_CREATE":
-                self.check("posted", words)
+                self._check_posted(message, words)
             here = [Said(word, message.author.id, message.channel_id, message.id, self._words.step) for word in words]
             self._words.answers = others + here
+
+    def _check_posted(self, message: Message, words: list[str]) -> None:
+        """Where several are answered, a message is for whoever wrote what it replies to, or with others."""
+        before = self.asked, self.by, self._together
+        if self.here and (question := self.in_flight.get(message.points_at or 0)):
+            self.by = question[0]
+            if self.by not in self._together:
+                self.asked, self._together = self._asked_by([self.by]), frozenset()
+        self.check("posted", words, told_step=self.posts.get(str(message.nonce)))
+        self.asked, self.by, self._together = before
 
 
 def words_in(told: Iterable[str]) -> list[str]:

@@ -6,33 +6,71 @@ from pathlib import Path
 
 import pytest
 
+from agents.run import Run
 from bench.privacy.__main__ import walked
+from bench.privacy.venues import Venues
+from bench.privacy.walk import Walk
+from bench.privacy.watch import Servers
 from bench.privacy.words import Said, Words
 from remote_memory import RemoteMemory
 from state.consent import Forgotten
+from tests.support.clock import FakeClock
+from tests.support.lives import open_stage
+from tests.support.remote_agent import RemoteAgent
 from tests.support.stub_model import StubModel
+from tests.support.stub_responses import StubResponses
 
 ADA, BEN, GENERAL, HIDDEN, DIRECT, THREAD, ELSEWHERE = 1, 2, 10, 11, 12, 13, 14
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [9, 1003, 1013])
-async def test_a_walk_finds_nothing(stub: StubModel, tmp_path: Path, seed: int) -> None:
-    walk = await walked(stub, tmp_path / "state", seed, steps=60, lives=2)
+async def test_a_walk_finds_nothing(tmp_path: Path, seed: int) -> None:
+    walk = await walked(tmp_path / "state", seed, steps=60, lives=2)
     assert not walk.found, "\n".join(walk.log)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("owner", "broken"), [(Forgotten, "mark"), (RemoteMemory, "ask")])
-async def test_a_walk_finds_what_is_known_still_after_it_was_forgotten(
-    stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, broken: str
+@pytest.mark.parametrize(
+    ("owner", "broken", "found"),
+    [
+        (Forgotten, "mark", "forgotten"),
+        (RemoteMemory, "ask", "forgotten"),
+        (Run, "leave_out_gone", "told, though"),  # while an answer is being made
+    ],
+)
+async def test_a_walk_finds_what_is_known_still_after_it_was_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, broken: str, found: str
 ) -> None:
     monkeypatch.setattr(owner, broken, lambda *_, **__: None)
     for seed in range(20):  # some two in five find it; what a walk meets depends on the machine's speed, too
-        walk = await walked(stub, tmp_path / str(seed), seed, steps=60, lives=2)
-        if any("forgotten" in found for found in walk.found):
+        walk = await walked(tmp_path / str(seed), seed, steps=60, lives=2)
+        if any(found in one for one in walk.found):
             return
     pytest.fail("no walk found it")
+
+
+@pytest.mark.parametrize(("told_step", "is_found"), [(1, False), (2, True), (None, True)])
+async def test_a_request_may_have_what_the_bot_had_not_been_told_the_end_of(
+    stub: StubModel, tmp_path: Path, told_step: int | None, *, is_found: bool
+) -> None:
+    """It was on its way. Whatever was wrong before is found in any case."""
+    async with open_stage(stub, tmp_path, clock=FakeClock()) as scene:
+        walk = Walk(scene, Servers(RemoteAgent(), StubResponses(), Venues()), 1)
+        watch, words, general = walk._watch, walk._words, scene.pg.channel("general")
+        for word, message in (("qxaaaaaaxq", 20), ("qxbaaaaaxq", 21)):
+            words.first[word] = Said(word, scene.pg.person("Ada"), general, message, at=0)
+        watch.ask_in(general)
+        words.gone(21)
+        watch.begin_step()
+        watch.bot_was_told()
+        watch.begin_step()
+        words.gone(20)
+        watch.check("told", ["qxaaaaaaxq"], told_step=told_step)
+        assert bool(watch.found) == is_found
+        watch.found.clear()
+        watch.check("told", ["qxbaaaaaxq"], told_step=told_step)
+        assert watch.found
 
 
 def test_what_may_be_told_is_known_of_each_word() -> None:

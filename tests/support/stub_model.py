@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,7 @@ class StubModel:
         self.hears: Callable[[bytes], str] = lambda _data: "buy milk"  # as a model that transcribes
         self.rewriter_says: Callable[[Body], Reply] = lambda _body: Reply()
         self.requests: list[Body] = []
+        self.headers: Mapping[str, str] = {}  # of the request that is being answered, when one of the above is called
         self.judged: list[Body] = []
         self.rewritten: list[Body] = []
         self.answer_tokens = 5  # of a reply's, those of its text, as the conversation's size counts them
@@ -72,8 +73,10 @@ class StubModel:
         self._runner: web.AppRunner | None = None
         self.url = ""
 
-    async def start(self) -> None:
+    async def start(self, *, also: Iterable[web.RouteDef] = ()) -> None:
+        """also: what else is served at its address."""
         app = web.Application()
+        app.router.add_routes(also)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/audio/transcriptions", self._transcribe)
         self._runner = web.AppRunner(app, shutdown_timeout=0.001)
@@ -91,6 +94,7 @@ class StubModel:
         body: Body = await request.json()
         if not request.headers.get("Authorization", "").startswith("Bearer "):
             return web.json_response({"error": {"message": "no key", "code": "invalid_api_key"}}, status=401)
+        self.headers = request.headers
         if not body.get("stream"):
             return await (self._judge(request, body) if body.get("tools") else self._rewrite(body))
         self.requests.append(body)
@@ -121,6 +125,7 @@ class StubModel:
     async def _transcribe(self, request: web.Request) -> web.Response:
         file = (await request.post())["file"]
         assert isinstance(file, web.FileField)
+        self.headers = request.headers
         return web.json_response({"text": self.hears(file.file.read())})
 
     async def _rewrite(self, body: Body) -> web.Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +31,8 @@ class StubResponses:
         self.replies: deque[Reply] = deque()
         self.default: Callable[[Body], Reply] = lambda _body: Reply(f"You said: {self.seen[-1][-1]}")
         self.requests: list[Body] = []
+        self.headers: Mapping[str, str] = {}  # of the request that is being answered, when `default` is called
+        self.on_request: Callable[[], None] = lambda: None
         self.seen: list[list[str]] = []
         self.responses: dict[str, list[Body]] = {}
         self.conversations: dict[str, list[Body]] = {}
@@ -44,10 +46,7 @@ class StubResponses:
 
     async def start(self) -> None:
         app = web.Application(middlewares=[_with_key])
-        app.router.add_post("/v1/responses", self._respond)
-        app.router.add_post("/v1/conversations", self._create)
-        app.router.add_get("/v1/conversations/{id}", self._show)
-        app.router.add_delete("/v1/{kind:responses|conversations}/{id}", self._delete)
+        app.router.add_routes(self.routes())
         self._runner = web.AppRunner(app, shutdown_timeout=0.001)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -57,6 +56,14 @@ class StubResponses:
     async def stop(self) -> None:
         if self._runner:
             await self._runner.cleanup()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/responses", self._respond),
+            web.post("/v1/conversations", self._create),
+            web.get("/v1/conversations/{id}", self._show),
+            web.delete("/v1/{kind:responses|conversations}/{id}", self._delete),
+        ]
 
     def forget(self, kept_id: str) -> None:
         """As if this response or conversation had expired, or somebody had deleted it."""
@@ -69,7 +76,9 @@ class StubResponses:
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body: Body = await request.json()
         self.requests.append(body)
+        self.headers = request.headers
         self.arrived.set()
+        self.on_request()
         conversation, previous = body.get("conversation"), body.get("previous_response_id")
         if refusal := self._no_such_state(conversation, previous):
             return refusal
