@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
-from pydantic_ai import direct
+from pydantic_ai import Agent, direct
 
 from agents import bounded_client
 from bot import Parley
@@ -25,7 +25,7 @@ _told_when_made: ContextVar[int | None] = ContextVar("told_when_made", default=N
 @contextmanager
 def stamped(told: Callable[[], int]) -> Iterator[None]:
     """Gives each request to a model a header. told: the step up to which the bot has been told by now."""
-    bound_http, model_request_stream = bounded_client.bound_http, direct.model_request_stream
+    bound_http, model_request_stream, run = bounded_client.bound_http, direct.model_request_stream, Agent.run
 
     async def stamp(request: Any) -> None:
         when_made = _told_when_made.get()
@@ -45,9 +45,18 @@ def stamped(told: Callable[[], int]) -> Iterator[None]:
         finally:
             _told_when_made.reset(token)
 
+    async def ran(*request: Any, **how: Any) -> Any:
+        """As made(), of a request to a fast model."""
+        token = _told_when_made.set(told())
+        try:
+            return await run(*request, **how)
+        finally:
+            _told_when_made.reset(token)
+
     with (
         patch.object(bounded_client, "bound_http", stamping),
         patch("agents.general.model_request_stream", made),
+        patch.object(Agent, "run", ran),
     ):
         yield
 
