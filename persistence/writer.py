@@ -198,26 +198,18 @@ class Writer:
             self._is_redoing = True
             self._given_up = {one for one in self._given_up if not self._try(partial(self.drop, one))}
             self._undone = [work for work in (*self._undone, *works) if not self._try(work.do)]
-            self._give_up()
+            while len(self._undone) > MOST_UNDONE:  # later work of a channel that is to be dropped is done after that
+                self._given_up |= {self._undone.pop(0).channel_id} - {0}
+                self._tell_full()
             self._is_redoing = False
         if self._pending and not self._has_lost and self._try(self._write):
             self._pending = {}
             self._is_unsynced, self._is_failing, self._is_full = True, False, False
-        for key in [key for key, value in self._pending.items() if key.id and value is not None][:-MOST_PENDING]:
+        messages = [key for key, value in self._pending.items() if key.channel and key.id and value is not None]
+        for key in messages[:-MOST_PENDING]:
             self._pending[key] = None  # an older value that is stored goes too: it may have words that are gone
             self._tell_full()
         return not (self._pending or self._undone or self._given_up)
-
-    def _give_up(self) -> None:
-        """Bounds what is to be done again."""
-        while len(self._undone) > MOST_UNDONE:
-            self._tell_full()
-            channel_id = self._undone[0].channel_id
-            if channel_id:
-                self._given_up.add(channel_id)
-                self._undone = [work for work in self._undone if work.channel_id != channel_id]
-            else:
-                del self._undone[0]
 
     def _tell_full(self) -> None:
         if not self._is_full:

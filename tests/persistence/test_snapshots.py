@@ -152,6 +152,28 @@ async def test_what_goes_while_the_store_cannot_be_read_is_in_no_file_though_it_
     assert not on_disk(bench.folder, "secret")
 
 
+async def test_what_comes_and_goes_while_the_store_cannot_be_read_is_in_no_file_though_an_older_change_is_given_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("away")
+
+    monkeypatch.setattr("persistence.writer.MOST_UNDONE", 3)
+    snapshots, old, new = bench.snapshots, said(ANNA, "hello"), said(ANNA, "secret")
+    for channel_id, message in ((CHANNEL, old), (OTHER, kept := said(BEN, "hello there"))):
+        snapshots.append(Appended(channel_id, GUILD, message))
+    assert await snapshots.settled()
+    with monkeypatch.context() as outage:
+        outage.setattr(SQLiteStore, "read", fail)
+        snapshots.removed(CHANNEL, {old.message_id})
+        snapshots.append(Appended(CHANNEL, GUILD, new))
+        snapshots.removed(CHANNEL, {new.message_id})
+        snapshots.revised(OTHER, kept)
+        assert not await snapshots.settled()
+    assert await snapshots.settled()
+    assert not on_disk(bench.folder, "secret")
+
+
 async def test_what_goes_is_in_no_file_of_any_channel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(Transcript.change.__kwdefaults__ or {}, "limit", 2)
     monkeypatch.setattr("persistence.snapshots.EXPIRED_AT_ONCE", 2)
