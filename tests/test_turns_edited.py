@@ -15,7 +15,8 @@ from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import asked
 from tests.support.virtual_time import settle, until
 from tests.test_turns_prompts import WANTS_SOAP, Stage
-from turns.turn import MAX_REWORDED, Question, Turn
+from turns.endings import STOPPED
+from turns.turn import MAX_REWORDED_MINIAPP, Question, Turn
 
 pytestmark = pytest.mark.virtual_time
 
@@ -139,15 +140,21 @@ def _is_asked(stage: Stage, times: int) -> bool:
     return len(stage.paint.seen) == times
 
 
-async def test_what_is_edited_again_and_again_reaches_the_mini_app_in_its_last_words(stage: Stage) -> None:
-    stage.paint.does.extend(asyncio.Event() for _ in range(2 * MAX_REWORDED))
+@pytest.mark.parametrize("times", [MAX_REWORDED_MINIAPP, MAX_REWORDED_MINIAPP + 1])
+async def test_what_is_edited_again_and_again_reaches_the_mini_app_in_its_last_words_or_ends(
+    stage: Stage, times: int
+) -> None:
+    """Whoever else asked there does not wait for as long as somebody edits."""
+    stage.paint.does.extend(asyncio.Event() for _ in range(times))
     question = stage.take_in("paint the door")
-    for number in range(2 * MAX_REWORDED):
+    stage.ask(BEN, "what is the time?")
+    for number in range(times):
         await until(partial(_is_asked, stage, number + 1))
         edit(stage, question, f"paint door {number}")
     await stage.idle()
-    assert stage.paint.seen[-1].text == f"paint door {2 * MAX_REWORDED - 1}"
-    assert stage.wire.texts == ["Which colour?"]
+    is_over = times > MAX_REWORDED_MINIAPP
+    assert stage.paint.seen[-1].text == f"paint door {MAX_REWORDED_MINIAPP - 1}"
+    assert stage.wire.texts == [STOPPED if is_over else "Which colour?", "the answer"]
 
 
 @pytest.mark.parametrize("what", ["edited", "deleted", "edited behind a trimmed one", "edited, itself trimmed"])

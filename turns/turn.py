@@ -28,6 +28,7 @@ from understanding.stopping import Stop
 
 MESSAGES_BEFORE = 10
 MAX_REWORDED = 3
+MAX_REWORDED_MINIAPP = 10  # which costs no model's tokens, but its channel waits
 UNREAD = Meaning(RouteTarget.AGENT)
 
 
@@ -358,13 +359,18 @@ class Turn:
 
     def ask_anew(self, message_id: int, edited: MessageRecord | None = None) -> None:
         """Restarts the turn if this message, which was edited or deleted (None), is among what it answers, and no part
-        of the answer is posted yet; a mini-app's only until the mini-app is done."""
+        of the answer is posted yet; a mini-app's only until the mini-app is done. A mini-app's that was restarted often
+        ends instead."""
         asked = [q for q in self.questions if message_id in (q.parts if edited is None else q.said_in)]
         is_same = all(q.is_private and edited and q.message.content == edited.content for q in asked)
         is_read = self.request or self.newest.stands_alone  # else it is still to be told in its new words
-        may_cost = self.newest.by_miniapp or (is_read and self.times_reworded < MAX_REWORDED)
-        if not is_same and may_cost and self._restart():
-            self.times_reworded += 1
+        by_miniapp = self.newest.by_miniapp
+        if is_same or not is_read:
+            return
+        if self.times_reworded < (MAX_REWORDED_MINIAPP if by_miniapp else MAX_REWORDED):
+            self.times_reworded += self._restart()
+        elif by_miniapp and self.work and not (self.is_reworded or self.work.done()):
+            self.end(Cancel.STOPPED)
 
     def read_by(self, questions: Sequence[Question]) -> None:
         """Restarts the turn if others than before of those whom it is for may not read the history, as these questions
