@@ -9,7 +9,7 @@ import discord
 from discord_io.incoming_messages import permissions_of, reads_history
 from place import Place
 
-MOST_KNOWN = 1_000  # of those who spoke last, about 1 kB each
+MOST_KNOWN = 10_000  # of those who spoke last, about 1 kB each
 
 
 class Members:
@@ -39,7 +39,8 @@ class Members:
         as without it, unless everybody has it."""
         if not place.guild_id:
             return True
-        if (channel := self._client.get_channel(place.channel_id)) is None:
+        guild = self._client.get_guild(place.guild_id)  # Client.get_channel() would look into every guild
+        if (channel := guild and guild.get_channel_or_thread(place.channel_id)) is None:
             return None
         member = self._known.get((place.guild_id, user_id))
         return reads_history(channel, permissions_of(member, channel) if member else None)
