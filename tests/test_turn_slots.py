@@ -270,3 +270,32 @@ async def test_turns_that_wait_for_the_budget_of_one_channel_hold_up_no_other_of
     await asyncio.wait(making)
     assert begun == [1, 9, 2, 3, 4, 5, 6, 7, 8]
     assert [*slots._begun, *slots._short, *slots._turns, *slots._waiting] == []
+
+
+async def test_turns_of_a_channel_go_on_as_soon_as_none_of_it_waits_for_its_budget() -> None:
+    bench, slots, begun, goes_on = Bench(), TurnSlots(3), list[int](), asyncio.Event()
+    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None), bench.clock)
+
+    async def make(turn: Turn, channel: int) -> None:
+        async with slots.taken(turn):
+            begun.append(channel)
+            if len(begun) <= 3 and turn.allowance.slot:
+                turn.allowance.slot.leave()
+                await (goes_on if channel == CHANNEL else asyncio.Event()).wait()
+                await turn.allowance.slot.take()
+            await asyncio.Event().wait()
+
+    making = []
+    for channel in (CHANNEL, CHANNEL + 1, CHANNEL + 2, CHANNEL):
+        turn = Turn([bench.question(bench.say(ANNA, "what?", channel=channel), channel)])
+        turn.allowance = budget.allowance(turn.payer)
+        making.append(asyncio.create_task(make(turn, channel)))
+        await settle()
+    assert (len(begun), slots.running) == (3, 0)
+    goes_on.set()
+    await settle()
+    assert (begun[3:], slots.running) == ([CHANNEL], 2)
+    for one in making:
+        one.cancel()
+    await asyncio.wait(making)
+    assert [*slots._begun, *slots._short, *slots._turns, *slots._waiting, *slots._taken] == []

@@ -99,6 +99,7 @@ class TurnSlots:
         place = _Place(is_begun, turn.number, turn.payer.channel_id, asyncio.Future())
         if self._free and self._may_go_on(guild_id, place):
             self._give(guild_id, is_begun=is_begun)
+            self._share()  # if its channel waits for its budget no more, others of it may go on, too
             return
         line = self._waiting.setdefault(guild_id, deque())
         insort(line, place, key=lambda other: (not other.is_begun, other.number))
@@ -127,6 +128,10 @@ class TurnSlots:
         self._free += is_held
         _count(self._taken, guild_id, -is_held)
         _count(self._begun, guild_id, -is_ended)
+        self._share()
+
+    def _share(self) -> None:
+        """Gives the free slots to those who wait and may go on."""
         while self._free and (first := {guild: place for guild in self._waiting if (place := self._first(guild))}):
             next_guild = min(first, key=lambda one: (self._taken[one], first[one].number))
             place = first[next_guild]
