@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
 
 import discord
 
+from discord_io.discord_wire import FAILED
 from discord_io.incoming_messages import permissions_of, reads_history
 from place import Place
 
 MOST_KNOWN = 10_000  # of those who spoke last, about 1 kB each
+LOOK_UP_SECONDS = 1.5
 
 
 class Members:
@@ -33,6 +38,16 @@ class Members:
     def clear(self) -> None:
         """Drops what is known, as events were missed."""
         self._known.clear()
+
+    async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
+        """Asks Discord for the roles of these people where they are not known and decide what they may read."""
+        guild = self._client.get_guild(place.guild_id)
+        unknown = [one for one in user_ids if (place.guild_id, one) not in self._known]
+        with suppress(*FAILED):  # then they stay unknown
+            async with asyncio.timeout(LOOK_UP_SECONDS):
+                for user_id in unknown:
+                    if guild and self.read_history(place, user_id) is False:
+                        self.note(await guild.fetch_member(user_id))
 
     def read_history(self, place: Place, user_id: int) -> bool | None:
         """Whether somebody may read the history there now; None: the place is not known. Whose roles are unknown counts

@@ -19,6 +19,9 @@ from turns.turn import UNREAD, Discord, Question, said_before
 
 
 class Readers(Protocol):
+    async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
+        """Finds out what read_history() needs."""
+
     def read_history(self, place: Place, user_id: int) -> bool | None:
         """Whether somebody may read the history of a place now; None: unknown."""
 
@@ -120,6 +123,10 @@ class Meanings:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
         return self._wanted(replace(question, message=message, meaning=meaning), conversation)
+
+    async def look_up(self, question: Question) -> None:
+        """Finds out what read_by() needs."""
+        await self._readers.look_up(question.place, question.addressees)
 
     def read_by(self, question: Question) -> Question:
         """The question with those whom it is for who may not read the history now."""

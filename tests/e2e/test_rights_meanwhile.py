@@ -162,6 +162,34 @@ async def test_after_a_kill_who_may_read_counts_anew_for_a_question_that_waited(
         assert "bluebell" not in stage.told()
 
 
+@pytest.mark.parametrize("away", ["process", "gateway"])
+async def test_whoever_waits_while_the_bot_is_away_and_may_read_is_told_all(stage: Scene, away: str) -> None:
+    """Their roles, of which that depends, are looked up, as events that told of them may have been missed."""
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    async with life(stage):
+        await stage.ask("Chloe", SECRET)
+        gate = stage.held("Here you are.")
+        stage.mention("Chloe", "what?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        asked = stage.mention("Ada", "what is the code?")
+        await stage.decision(asked)
+        if away == "process":
+            await kill(stage)
+        else:
+            ready = stage.bot.wait_for("ready")
+            stage.pg.invalidate(resumable=False)
+            await ready
+            gate.set()
+            await stage.answer_to(asked)
+    stage.stub.replies.clear()
+    if away == "process":
+        async with life(stage):
+            await stage.answer_to(asked)
+    assert "what is the code?" in stage.told()
+    assert "bluebell" in stage.told()
+
+
 @pytest.mark.parametrize("shown_by", ["a message elsewhere", "a click elsewhere", "nothing"])
 async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing_of_meanwhile(
     scene: Scene, shown_by: str

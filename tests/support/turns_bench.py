@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -221,6 +221,8 @@ class Around:
 
     def bot(self) -> tuple[str, int]:
         return "Parley", BOT
+
+    async def look_up(self, _place: Place, _user_ids: Iterable[int]) -> None: ...
 
     def read_history(self, _place: Place, user_id: int) -> bool:
         return user_id not in self._bench.newcomers
