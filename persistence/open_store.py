@@ -117,12 +117,16 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
     if (path := state_dir / DATABASE).is_file():
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as db:
-                sql = "SELECT kind, channel, id, value FROM row WHERE live ORDER BY kind != ? LIMIT 1"
-                found = db.execute(sql, (CHECK,)).fetchone()
+                first = "ORDER BY (kind, channel, id) IS NOT (?, ?, ?) LIMIT 1"
+                sql = f"SELECT kind, channel, id, value FROM row WHERE live {first}"  # noqa: S608 - ours
+                found = db.execute(sql, Key(CHECK, 0)).fetchone()
         except sqlite3.Error as error:
             raise StoreError(f"{path} cannot be read ({error}): check its permissions and its disk.") from None
         if found:
-            read_row(Key(*found[:3]), found[3].rstrip(b" "), seal)
+            *place, value = found
+            row = read_row(Key(*place), value.rstrip(b" ") if isinstance(value, bytes) else None, seal)
+            if row.value and place[0] == CHECK:
+                _checked(row.value, seal)
             return True
     check_earlier(partial(EarlierFolder, state_dir), seal)
     return False
@@ -177,13 +181,6 @@ def _seal_all(
         # That row is not damaged, but of a key that is not there: one of several changes that were interrupted.
         raise WrongKeyError(
             f"STATE_KEY is not the key that {decisions.path} was encrypted with: list all that it had, or delete it."
-        )
-    if known and not (known.get("whole") or seal.takes_plain):
-        raise WrongKeyError(UNSEALED)
-    if known and not {known["sealed_by"], *known.get("also", ())} <= {*seal.marks}:
-        raise WrongKeyError(
-            "Not all that is stored is encrypted with the first key of STATE_KEY yet: list the key from before behind "
-            f"it, after a comma, for one start.{seal.where_made}"
         )
     seal.fits = True
     if known is None and is_ours:
@@ -263,18 +260,32 @@ def _known(open_earlier: OpenEarlier, store: Store, seal: Seal) -> dict[str, Any
     If there is none, or it does not open, all others have to: a process that was sealing them anew with a key that is
     not there may have been killed.
     """
-    refused = None
+    refused, value = None, None
     try:
-        if known := next((orjson.loads(row.value) for row in store.read(CHECK, 0, before=1) if row.value), None):
-            return dict(known)
+        value = next((row.value for row in store.read(CHECK, 0, before=1)), None)
     except WrongKeyError as error:
         refused = error
+    if value:
+        return _checked(value, seal)
     if not seal.fits:
         opened = sum(value is not None for rows in all_rows(store, but={CHECK}) for value in rows.values())
         if refused and not opened:
             raise refused
         check_earlier(open_earlier, seal)
     return None
+
+
+def _checked(value: bytes, seal: Seal) -> dict[str, Any]:
+    """What the CHECK row says. Raises WrongKeyError if these keys do not open all that it tells of."""
+    known: dict[str, Any] = orjson.loads(value)
+    if not (known.get("whole") or seal.takes_plain):
+        raise WrongKeyError(UNSEALED)
+    if not {known["sealed_by"], *known.get("also", ())} <= {*seal.marks}:
+        raise WrongKeyError(
+            "Not all that is stored is encrypted with the first key of STATE_KEY yet: list the key from before behind "
+            f"it, after a comma, for one start.{seal.where_made}"
+        )
+    return known
 
 
 def _store(state_dir: Path, redis_url: str | None, seal: Seal) -> SQLiteStore | RedisStore:

@@ -38,7 +38,8 @@ CREATE = """
 AT_ONCE = 100  # rows in a statement
 FIND = """
     WITH wanted (kind, channel, id) AS (VALUES {})
-    SELECT number, length(value), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id) WHERE live
+    SELECT number, ifnull(length(value), 0), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id)
+    WHERE live
 """
 ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
 IN_CHANNELS = "AND channel IN (SELECT value FROM json_each(?))"

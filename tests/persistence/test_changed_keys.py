@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from followup.decision_file import FILE_NAME, DecisionFile
-from persistence.open_store import DATABASE, check_stores, find_seal, open_stores
+from persistence.open_store import DATABASE, check_stores, find_seal, open_stores, opens
 from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE, KeyFile
@@ -122,6 +122,15 @@ def test_whenever_a_change_is_interrupted_all_that_is_tried_loses_nothing(
         at += 1
     assert at > 5
     assert refused > 2
+
+
+def test_a_look_at_what_is_stored_tells_of_an_interrupted_change_as_a_start_does(folder: Path) -> None:
+    fill(folder, OLD)
+    assert is_interrupted(KilledError(), 3, partial(check_stores, folder, None, f"{NEW},{OLD}"))
+    for look in (opens, check_stores):
+        with pytest.raises(WrongKeyError, match="list the key from before behind it"):
+            look(folder, None, NEW)
+    assert opens(folder, None, f"{NEW},{OLD}")
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,18 @@ def test_what_is_added_is_never_told(place: Place, plant: Callable[[Place], obje
     assert place.start(MINE) == ROWS or place.start(f"{MINE},{NEW}") == ROWS
 
 
+@pytest.mark.parametrize("value", ["'text'", "NULL", "5"])
+def test_a_value_that_is_no_bytes_is_damaged_and_can_be_replaced(tmp_path: Path, value: str) -> None:
+    place = Place(tmp_path, None)
+    place.fill(MINE)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as db, db:
+        db.execute(f"UPDATE row SET value = {value}")  # noqa: S608 - ours
+    assert opens(tmp_path, None, MINE)
+    assert place.start(MINE) == {}
+    place.fill(MINE)
+    assert place.start(MINE) == ROWS
+
+
 @pytest.mark.parametrize("plant", PLANTS)
 def test_what_is_put_in_place_of_all_is_not_sealed_and_not_told_beside_what_is_put_back(
     place: Place, plant: Callable[[Place], object]
