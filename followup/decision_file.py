@@ -342,6 +342,8 @@ def _version(connection: sqlite3.Connection) -> int:
     is_new = version == 0 and tables == 0
     if not is_new and version not in range(1, SCHEMA_VERSION + 1):
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
+        raise UnusableFileError("it has a trigger or a view, which could keep what is deleted")
     return version
 
 

@@ -35,6 +35,10 @@ CREATE = """
     CREATE UNIQUE INDEX IF NOT EXISTS place ON row (kind, channel, id) WHERE live;
     PRAGMA user_version = 1;
 """
+SCHEMA = [" ".join(each.replace("IF NOT EXISTS ", "").split()) for each in CREATE.split(";")[:2]]
+FIND_SCHEMA = (
+    "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND (type != 'table' OR name = 'row') ORDER BY type DESC"
+)
 AT_ONCE = 100  # rows in a statement
 FIND = """
     WITH wanted (kind, channel, id) AS (VALUES {})
@@ -216,6 +220,12 @@ def _is_damage(error: Exception, damages: Collection[int]) -> bool:
     return isinstance(error, UnicodeDecodeError) or (code is not None and code & 0xFF in damages)
 
 
+def _damage(what: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(what)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     """Raises sqlite3.DatabaseError for a database that is damaged, or that another version wrote."""
     if path.is_dir():
@@ -227,11 +237,11 @@ def _connected(path: Path) -> sqlite3.Connection:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if version not in (0, VERSION) or found != "ok":
-            error = sqlite3.DatabaseError(found if found != "ok" else f"it is of version {version}")
-            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-            raise error
+            raise _damage(found if found != "ok" else f"it is of version {version}")
         db.executescript(SETTINGS if version else SETTINGS + CREATE)
-        db.execute("SELECT number, live, kind, channel, id, value FROM row LIMIT 0")  # fails if the schema is not ours
+        # A trigger that somebody left there could keep what is deleted, or drop what is stored.
+        if [" ".join(sql.split()) for (sql,) in db.execute(FIND_SCHEMA)] != SCHEMA:
+            raise _damage("its schema is not ours")
     except BaseException:
         db.close()
         raise

@@ -129,6 +129,16 @@ def test_a_row_of_version_3_that_was_changed_is_left_behind(file: DecisionFile, 
 # In place of one that was sealed
 
 
+def test_a_file_in_which_another_program_left_a_trigger_is_set_aside(file: DecisionFile) -> None:
+    file.write([entry(1)])
+    with changing(file) as db:
+        db.execute("CREATE TRIGGER t BEFORE DELETE ON decisions BEGIN SELECT RAISE(IGNORE); END")
+    with capture_logs() as logs:
+        file.write([Removal(author_id=ANNA)])
+    assert stored(file) == []
+    assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
 def test_an_unsealed_file_is_refused_and_set_aside_with_a_key_of_the_owners(file: DecisionFile) -> None:
     unsealed_log(file.path, [entry(2)])
     content = file.path.read_bytes()

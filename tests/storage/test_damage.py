@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
@@ -49,3 +50,28 @@ def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[in
         assert {entry["event"] for entry in logs} <= {"row_refused"}
         assert recent == [message for message in SAID if message.message_id not in damaged]
         writer.store.close()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER t BEFORE INSERT ON row BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE TRIGGER t BEFORE UPDATE ON row BEGIN SELECT RAISE(IGNORE); END",
+        """DROP INDEX place;
+        INSERT INTO row (live, kind, channel, id, value) SELECT live, kind, channel, id, value FROM row""",
+        """ALTER TABLE row RENAME TO hidden; CREATE VIEW row AS SELECT * FROM hidden;
+        CREATE TRIGGER t INSTEAD OF UPDATE ON row BEGIN SELECT 1; END""",
+    ],
+    ids=["drops what is stored", "keeps what is deleted", "stores each row twice", "a view"],
+)
+def test_a_schema_that_another_program_changed_keeps_nothing_and_loses_nothing(tmp_path: Path, planted: str) -> None:
+    path, deleted, other, new = tmp_path / "db", Key("a", 1, 1), Key("a", 1, 2), Key("a", 1, 3)
+    with closing(SQLiteStore(path, seal=fitting())) as store:
+        store.write({deleted: b"deleted", other: b"other"})
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(planted)
+    with closing(SQLiteStore(path, seal=fitting())) as store:
+        store.write({deleted: None, new: b"new"})
+    with capture_logs() as logs, closing(SQLiteStore(path, seal=fitting())) as store:
+        assert [(row.id, row.value) for row in store.read("a")] == [(2, b"other"), (3, b"new")]
+    assert logs == []
