@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pydantic import SecretStr
 
 from agents.mcp_file import load_mcp
-from agents.models import UnusableModelError
 from agents.roster import load_roster
 from config import SettingError, Settings
 from doctor.checks_around import LISTENS, check_agent, check_http, check_mcp_server, check_password, check_settings
@@ -44,7 +43,7 @@ from web.logs import configure_logging
 T = TypeVar("T")
 Commands = Callable[[Settings], Sequence[Mapping[str, Any]]]
 """The commands that the bot would register. Raises SettingError and UnusableModelError."""
-
+"""The commands that the bot would register. Raises SettingError and UnusableModelError, and ValueError for STATE_KEY."""
 
 def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
     """Runs the command. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
@@ -91,7 +90,7 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
     findings += _unasked_models(settings, prices)
     try:
         wanted = commands(settings)
-    except (SettingError, UnusableModelError):  # their own checks report these
+    except ValueError:  # of settings, the model or STATE_KEY: their own checks report these
         wanted = None
     checks: list[Awaitable[list[Finding]]] = [
         _discord(settings, wanted),

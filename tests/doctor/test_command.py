@@ -77,6 +77,15 @@ async def test_several_faults_at_once_are_told_in_a_list(stub: StubModel, tmp_pa
     assert KEY not in text
 
 
+async def test_a_mistyped_state_key_is_told_as_every_other_fault(stub: StubModel, tmp_path: Path) -> None:
+    async with Playground(limits=Limits.off(), token=TOKEN) as pg:
+        code, doctor = await finished(tmp_path, "doctor", "--json", **settings_for(pg, stub, STATE_KEY="mistyped"))
+    assert code == 2
+    assert found(doctor)["key"].says == "STATE_KEY is not a valid key."
+    assert not doctor.other
+    assert "mistyped" not in str(doctor.out)
+
+
 @pytest.mark.slow
 async def test_at_the_start_each_fault_is_one_warning(stub: StubModel, tmp_path: Path) -> None:
     async with Playground(limits=Limits.off(), token=TOKEN) as pg:
