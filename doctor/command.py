@@ -43,7 +43,8 @@ from web.logs import configure_logging
 T = TypeVar("T")
 Commands = Callable[[Settings], Sequence[Mapping[str, Any]]]
 """The commands that the bot would register. Raises SettingError and UnusableModelError."""
-"""The commands that the bot would register. Raises SettingError and UnusableModelError, and ValueError for STATE_KEY."""
+"""The commands that the bot would register. Raises ValueError for wrong settings, as SettingError."""
+
 
 def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
     """Runs the command. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
