@@ -42,7 +42,6 @@ from web.logs import configure_logging
 
 T = TypeVar("T")
 Commands = Callable[[Settings], Sequence[Mapping[str, Any]]]
-"""The commands that the bot would register. Raises SettingError and UnusableModelError."""
 """The commands that the bot would register. Raises ValueError for wrong settings, as SettingError."""
 
 

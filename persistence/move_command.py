@@ -36,10 +36,11 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
         return 2
     names = "STATE_DIR", "REDIS_URL"
     with in_use(state_dir, redis_url, 0.0):
-        folder, redis = (open_stores(state_dir, url, keys) for url in (None, redis_url))
-        with closing(folder()) as here, closing(redis()) as there:
-            source, target = (there, here) if is_back else (here, there)
-            from_name, to_name = reversed(names) if is_back else names
+        stores = [open_stores(state_dir, url, keys) for url in (None, redis_url)]
+        open_source, open_target = reversed(stores) if is_back else stores
+        from_name, to_name = reversed(names) if is_back else names
+        # The source first: if its key is not given, none is made for the target.
+        with closing(open_source()) as source, closing(open_target()) as target:
             if source.channels(MOVING):
                 sys.stderr.write(f"{from_name} has only a part of the data, as copying into it was interrupted.\n")
                 return 2

@@ -131,6 +131,19 @@ def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all
             assert rows(store) == ROWS
 
 
+def test_where_the_key_is_left_out_none_is_made_for_the_empty_place(tmp_path: Path) -> None:
+    """Else the right key would be refused there afterwards."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    with closing(open_stores(old, None, KEY)()) as store:
+        store.write(ROWS)
+    with redis_server() as url:
+        assert move_command([], old, url, KEY) == 0
+        with pytest.raises(WrongKeyError):
+            move_command(["--back"], new, url, None)
+        assert not (new / KEY_FILE).exists()
+        assert move_command(["--back"], new, url, KEY) == 0
+
+
 @pytest.mark.parametrize("given", [None, KEY])
 def test_the_decision_log_is_read_with_the_key_of_the_place_where_all_else_is(
     tmp_path: Path, given: str | None
