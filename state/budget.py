@@ -18,6 +18,7 @@ from state.limits import Cap, Limits, Reached
 from state.spending import NOBODY, PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
 
 LOOK_AGAIN_SECONDS = 2.0
+LOOK_AT_ONCE = 64  # of those that wait for a budget: each takes some 25 us
 LIMITS, SPENDING = "limits", "spending"  # what is stored: today, with each call; the days before, once a day has ended
 # Made only until four fifths of a budget are used: the rest is for those who call the bot.
 JUDGING = frozenset({Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION})
@@ -81,6 +82,7 @@ class Budget:
         self._clock = clock
         self._store = store or Unstored()
         self._given_back = asyncio.Event()
+        self._looking_again = asyncio.Semaphore(LOOK_AT_ONCE)
         self.turn_tokens = limits.turn_tokens
 
     def has_budget(self) -> bool:
@@ -160,10 +162,13 @@ class Budget:
             self._store.touch(SPENDING)
 
     async def given_back(self) -> None:
-        """Waits until a reservation is released, or may have been in another process."""
+        """Waits until a reservation is released, or may have been in another process. Of thousands that wait only a few
+        go on at once, so that their looking again does not hold up the event loop."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_AGAIN_SECONDS if self._shared else None):
                 await self._given_back.wait()
+        async with self._looking_again:
+            await asyncio.sleep(0)
 
 
 class Slot(Protocol):

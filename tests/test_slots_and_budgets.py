@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
-from state.budget import Budget
+from state.budget import LOOK_AT_ONCE, Budget
 from state.limits import Limits
 from tests.support.people import ANNA
 from tests.support.turns_bench import Bench
@@ -88,6 +89,32 @@ async def test_a_turn_begun_anew_waits_behind_one_that_has_the_budget_which_it_n
     calling.cancel()  # and has it now; the second has its budget, and waits for a slot
     making.append(turns.begin(anew, (MOST, 1)))
     assert not (await asyncio.wait(making, timeout=100))[1]
+    assert turns.are_over()
+
+
+async def test_of_many_that_wait_for_a_budget_only_a_few_look_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, rounds = Turns(2, total=BUDGET), [0]
+    reserve = turns.limits.reserve
+
+    def look(*call: Any) -> bool:
+        rounds[-1] += 1
+        return reserve(*call)
+
+    monkeypatch.setattr(turns.limits, "reserve", look)
+    making = [turns.begin(turns.turn(guild), (MOST, 1)) for guild in range(1, 501)]
+    await asyncio.sleep(0.5)
+    rounds[:] = [0]
+    await asyncio.sleep(0.4)
+    making[0].cancel()
+    for _ in range(100):
+        await asyncio.sleep(0)
+        rounds.append(0)
+    assert sum(rounds) >= 499  # all of them, and the one that it allows goes on
+    assert turns.calling == 1
+    assert max(rounds) <= LOOK_AT_ONCE
+    for task in making:
+        task.cancel()
+    await asyncio.wait(making)
     assert turns.are_over()
 
 
