@@ -165,10 +165,9 @@ class Parley(RunningBot):
     def _note_roles(self, user: discord.abc.User) -> None:
         """Notes somebody's roles, of which only their own messages and clicks tell."""
         if self.parts.members.note(user) and isinstance(user, discord.Member):
-            places = [*filter(has_permissions, (*user.guild.channels, *user.guild.threads))]
-            hidden = [place.id for place in places if not place.permissions_for(user).view_channel]
-            self.conversations.unseen(user.id, hidden)
-            self.turns.readers_changed(place.id for place in places)
+            places = {p.id: p for p in (*user.guild.channels, *user.guild.threads) if has_permissions(p)}
+            self.conversations.unseen(user.id, places, lambda at: not places[at].permissions_for(user).view_channel)
+            self.turns.readers_changed(places)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

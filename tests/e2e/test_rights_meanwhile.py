@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import discord
 import pytest
 
 from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer
@@ -213,3 +214,26 @@ async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing
     await scene.ask("Ben", "back again. What was said?")
     assert "back again" in scene.told()
     assert ("bluebell" in scene.told()) == (shown_by == "nothing")
+
+
+async def test_of_a_large_server_only_where_somebody_spoke_is_looked_at_as_their_roles_change(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pg, ben, looked_at = scene.pg, scene.pg.person("Ben"), list[str]()
+    for number in range(50):
+        pg.add_channel(f"room-{number}")
+    role = pg.add_role("Seeing", "view_channel", members=[ben])
+    await scene.ask("Ben", "hello")
+    permissions_for = discord.TextChannel.permissions_for
+
+    def look(channel: discord.TextChannel, who: discord.Member) -> discord.Permissions:
+        if who.id == ben:
+            looked_at.append(channel.name)
+        return permissions_for(channel, who)
+
+    monkeypatch.setattr(discord.TextChannel, "permissions_for", look)
+    pg.take_role(ben, role)
+    scene.say("Ben", "hm", channel="random")
+    await scene.ask("Ada", "and you?")
+    assert "general" in looked_at
+    assert {*looked_at} <= {"general", "random"}
