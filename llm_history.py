@@ -30,8 +30,8 @@ from pydantic_core import core_schema
 from state.message import MessageRecord, Source
 from state.optout import FORGOTTEN
 from state.session_messages import Message, MessageCategory, left_out
+from state.spending import CHARACTERS_PER_TOKEN, estimated
 
-CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 CONTEXT_LENGTH = 2  # messages by which a summary is told
 SUMMED_UP = "What was said here before this came to, in short:"
@@ -306,7 +306,7 @@ def _tokens(message: ModelMessage) -> int:
         for item in [content] if is_one else content:
             text = item.content if isinstance(item, TextContent) else str(item)
             is_image = isinstance(item, ImageUrl) and not is_one
-            total += IMAGE_TOKENS if is_image else len(text) // CHARACTERS_PER_TOKEN + 1
+            total += IMAGE_TOKENS if is_image else estimated(text)
     return total
 
 

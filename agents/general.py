@@ -48,12 +48,11 @@ from agents.turn_input import (
     without_thoughts,
 )
 from discord_io.split import is_blank
-from llm_history import CHARACTERS_PER_TOKEN
 from place import Place
 from state.limits import Cap
 from state.message import sources_of
 from state.prompts import Ask
-from state.spending import LONG_ANSWER
+from state.spending import CHARACTERS_PER_TOKEN, LONG_ANSWER
 
 log = structlog.get_logger()
 STALL_SECONDS = 60.0

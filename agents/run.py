@@ -47,9 +47,8 @@ from agents.turn_input import (
     told_since,
     without_pictures,
 )
-from llm_history import CHARACTERS_PER_TOKEN
 from state.message import MessageRecord, Source
-from state.spending import LONG_ANSWER, Lost, Spent
+from state.spending import CHARACTERS_PER_TOKEN, LONG_ANSWER, RARE, Lost, Spent, rare_in
 
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
@@ -69,10 +68,6 @@ MOST_BY_MODEL = {"gpt-4o-mini": 48_169}  # 2,833, and 5,667 for each of up to 8 
 # What is left of a text without these are signs, digits, capitals and the ends of lines: many models read them singly.
 LETTERS = bytes((*b" ", *range(ord("a"), ord("z") + 1)))  # two are a token, also where they are no words
 OF_SCRIPTS = LETTERS + bytes(range(0x80, 0x100))
-# Rare scripts, symbols and emoji, which may take a token a byte.
-RARE = re.compile(
-    "[^\x00-\xff\u0370-\u045f\u05d0-\u06ff\u0900-\u0e7f\u2010-\u2027\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]+"
-)
 
 
 @dataclass(slots=True)
@@ -254,7 +249,7 @@ class Run:
     def add(self, delta: str) -> None:
         if delta:
             self.text += self.gap + _clean(delta)
-            self.has_rare = self.has_rare or bool(_rare(delta))
+            self.has_rare = self.has_rare or bool(rare_in(delta))
             self.gap = ""
             self.show(self.text)
 
@@ -350,21 +345,16 @@ def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[st
 
 def most_of(text: str) -> int:
     """The most tokens that a text can be, as far as models are known."""
-    rare = _rare(text)
+    rare = rare_in(text)
     usual = (RARE.sub("", text) if rare else text).encode()
     others, singly = len(usual.translate(None, LETTERS)), len(usual.translate(None, OF_SCRIPTS))
     return _bytes(rare) + singly + (others - singly) // BYTES_PER_TOKEN + (len(usual) - others) // 2
 
 
-def _rare(text: str) -> str:
-    """The rare characters of a text, of which each byte may be a token."""
-    return "" if text.isascii() else "".join(RARE.findall(text))
-
-
 def _weight(text: str) -> int:
     """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token, but for those that may each be one, or
     several."""
-    rare = _rare(text)
+    rare = rare_in(text)
     usual = RARE.sub("", text) if rare else text
     singly = len(usual.encode().translate(None, OF_SCRIPTS))
     return len(usual) - singly + CHARACTERS_PER_TOKEN * (singly + _bytes(rare))

@@ -15,7 +15,8 @@ from agents.thoughts import without_bare_thoughts
 from agents.turn_input import as_text
 from decider import JudgeError
 from discord_io.split import clipped
-from llm_history import CHARACTERS_PER_TOKEN, History
+from llm_history import History
+from state.spending import CHARACTERS_PER_TOKEN
 
 log = structlog.get_logger()
 

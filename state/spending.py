@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,6 +12,11 @@ from setting_values import Scope
 
 Account = tuple[Scope, int]
 TOKENS_PER_SECOND = 10  # of sound, about
+CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
+# Rare scripts, symbols and emoji, which may take a token a byte.
+RARE = re.compile(
+    "[^\x00-\xff\u0370-\u045f\u05d0-\u06ff\u0900-\u0e7f\u2010-\u2027\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]+"
+)
 
 
 class Purpose(StrEnum):
@@ -143,3 +149,13 @@ class Reserved:
 def share(amount: int, among: int) -> int:
     """One person's share of an amount, rounded up."""
     return -(-amount // among)
+
+
+def rare_in(text: str) -> str:
+    """The rare characters of a text, of which each byte may be a token."""
+    return "" if text.isascii() else "".join(RARE.findall(text))
+
+
+def estimated(text: str) -> int:
+    """The tokens of a text, about; of rare characters the most that they can be."""
+    return len(text) // CHARACTERS_PER_TOKEN + len(rare_in(text).encode(errors="surrogatepass")) + 1

@@ -16,6 +16,7 @@ import structlog
 
 from activity import Activity, FaultKind
 from agents.gateway import FailureKind
+from agents.run import most_of
 from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import Posted, PostError
@@ -34,6 +35,7 @@ from understanding.stopping import Stop, read_stop
 log = structlog.get_logger()
 
 FAREWELL_SECONDS = 4.0
+MAX_TOGETHER = 20_000  # tokens of questions that are answered together; TURN_TOKENS is 100,000
 
 
 @dataclass(slots=True)
@@ -324,8 +326,8 @@ class TurnQueue:
             del self._queues[channel_id]
 
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
-        """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, or whose
-        author may not read the first."""
+        """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, whose author
+        may not read the first, or that does not fit."""
         queue.waiting[:] = map(self._meanings.read_by, queue.waiting)
         first = queue.waiting[0] = self._maker.anew(queue.waiting[0])
         if self._picks:  # with several agents each burst has its own turn, as each may go to another agent
@@ -333,6 +335,7 @@ class TurnQueue:
         else:
             together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
             together = [first, *takewhile(partial(self._may_read, first), together[1:])]
+        together = self._that_fit(together)
         if queue.stood and any(q.reply_to in queue.stood for q in together):
             while together[-1].reply_to not in queue.stood:
                 together.pop()
@@ -341,6 +344,21 @@ class TurnQueue:
         now = asyncio.get_running_loop().time()
         asked_at = min(queue.asked_at.pop(question.message.message_id, now) for question in together)
         return Turn(together, adopted=queue.stood.get(together[-1].reply_to), asked_at=asked_at)
+
+    def _that_fit(self, questions: Sequence[Question]) -> list[Question]:
+        """The first question, and those behind it that leave each other room: what one person asks at length must not
+        take from others what their answer may use, nor a file what may be read for another's question."""
+        fit, size = list[Question](), 0
+        conversation = self._conversations.get(questions[0].channel_id)
+        for question in questions:
+            message = question.current(conversation) if conversation else question.message
+            size += most_of(message.text)
+            of_several = len({q.message.author_id for q in (*fit, question)}) > 1
+            has_files = any(q.message.files or q.message.reply_files for q in (*fit, question))
+            if fit and (size > MAX_TOGETHER or (of_several and has_files)):
+                break
+            fit.append(question)
+        return fit
 
     def _may_read(self, earlier: Question, question: Question) -> bool:
         """Whether the author of a question may read an earlier one, as one answer to both may quote it."""

@@ -20,11 +20,10 @@ from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS, MAX_OUTPUT_CHARACTERS, most_of
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
-from llm_history import CHARACTERS_PER_TOKEN
 from place import Place
 from state.budget import Budget
 from state.limits import Limits
-from state.spending import NOBODY
+from state.spending import CHARACTERS_PER_TOKEN, NOBODY
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
 from tests.support.stub_model import BEFORE, Reply, StubModel, texts

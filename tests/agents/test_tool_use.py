@@ -28,14 +28,14 @@ from agents.run import BYTES_PER_TOKEN, MAX_OUTPUT_CHARACTERS
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
-from llm_history import CHARACTERS_PER_TOKEN, uses_tools
+from llm_history import uses_tools
 from place import Place
 from state.agent_state import GPAState, read_agent_state
 from state.budget import Allowance, Budget
 from state.limits import Limits
 from state.message import sources_of_reading
 from state.prompts import ResolutionType
-from state.spending import NOBODY, Amount, Reserved, Spent
+from state.spending import CHARACTERS_PER_TOKEN, NOBODY, Amount, Reserved, Spent
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import BEFORE, Body, Call, Reply, StubModel, texts

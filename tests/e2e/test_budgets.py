@@ -12,6 +12,7 @@ import pytest
 from decider import Reason
 from persistence.open_store import open_stores
 from playground.limits import Limits
+from playground.model import File
 from playground.server import Playground
 from setting_values import Period, Scope
 from state.budget import LIMITS
@@ -119,6 +120,26 @@ async def test_whoever_has_spent_their_own_budget_since_keeps_no_answer_from_tho
         charged = [ledger.charged((Scope.PERSON, scene.pg.person(who)), Period.DAY, in_money=False) for who in WHO]
         assert charged == [30_000, share(ANSWER, 2)]
         assert (await scene.decision(scene.mention("Ada", "and now?"))).reason is Reason.DAILY_CAP
+
+
+@pytest.mark.parametrize("by", ["words", "a file"])
+async def test_what_one_person_asks_at_length_takes_no_room_from_others_who_wait_with_them(
+    stub: StubModel, by: str
+) -> None:
+    async with open_scene(stub) as scene:
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "first?")
+        await scene.until(lambda: stub.requests)
+        much = "\U0001f701" * 1_900 + "?"  # a token a byte
+        if by == "a file":
+            file = File("a.txt", "text/plain", ("\U0001f701" * 60_000).encode())
+            await scene.decision(scene.mention("Ben", "what is that?", attachments=[file]))
+        for _ in range(14 if by == "words" else 0):
+            await scene.decision(scene.mention("Ben", much))
+        await scene.decision(asked := scene.mention("Ada", "what is tea?"))
+        gate.set()
+        assert (await scene.answer_to(asked)).content.endswith("what is tea?")
+        assert bool(scene.journal.find("agent_failed")) == (by == "a file")  # Ben's own
 
 
 @pytest.mark.parametrize("thoughts", [4, 5_000])
