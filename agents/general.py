@@ -264,9 +264,11 @@ class GeneralAgent:
                 run.unseen = request.allowance.unseen
                 return None
             case Cap.TURN:
-                alone = most_tokens(run.messages[-1:], told, run.by.names) + output  # as in a new conversation
-                are_many = run.shows_pictures and alone > (request.allowance.left or 0)
-                kind = FailureKind.TURN_CAP if run.requests or are_many else FailureKind.TOO_LONG
+                asked = flat(turn_content(replace(request, transcript=request.questions)))
+                news = run.messages[-1:] if run.shows_pictures else [ModelRequest(parts=[UserPromptPart(asked)])]
+                alone = most_tokens(news, told, run.by.names) + output  # a new conversation would not help
+                is_much = run.requests or alone > (request.allowance.left or 0)
+                kind = FailureKind.TURN_CAP if is_much else FailureKind.TOO_LONG
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
                 )

@@ -22,6 +22,7 @@ from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import Posted, PostError
 from discord_io.prompt_cards import PromptCards, ending_of
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
+from llm_history import REPLY_EXCERPT
 from state.awaiting import ConversationStateManager, Meaning
 from state.message import as_one
 from turns.endings import STOPPED, report_of
@@ -36,6 +37,7 @@ log = structlog.get_logger()
 
 FAREWELL_SECONDS = 4.0
 MAX_TOGETHER = 20_000  # tokens of questions that are answered together; TURN_TOKENS is 100,000
+OF_A_MESSAGE = 50  # tokens beside its words
 
 
 @dataclass(slots=True)
@@ -352,7 +354,8 @@ class TurnQueue:
         conversation = self._conversations.get(questions[0].channel_id)
         for question in questions:
             message = question.current(conversation) if conversation else question.message
-            size += most_of(message.text)
+            quoted = f"{message.reply_to_author}{message.reply_to_text[:REPLY_EXCERPT]}"
+            size += most_of(f"{message.author}{quoted}{message.text}") + OF_A_MESSAGE
             of_several = len({q.message.author_id for q in (*fit, question)}) > 1
             has_files = any(q.message.files or q.message.reply_files for q in (*fit, question))
             if fit and (size > MAX_TOGETHER or (of_several and has_files)):

@@ -467,7 +467,7 @@ async def test_an_answer_ends_where_its_next_request_could_take_more_than_one_ma
     asked = replace(talk.request(much[-1], allowance=allowance(limits)), transcript=much, questions=much)
     outcome = await talk.agent.respond(asked, lambda _: None)
     assert isinstance(outcome, Failure)
-    assert outcome.kind is FailureKind.TOO_LONG
+    assert outcome.kind is FailureKind.TURN_CAP
     assert len(stub.requests) == 1
 
 

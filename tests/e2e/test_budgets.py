@@ -142,6 +142,15 @@ async def test_what_one_person_asks_at_length_takes_no_room_from_others_who_wait
         assert bool(scene.journal.find("agent_failed")) == (by == "a file")  # Ben's own
 
 
+async def test_a_question_that_is_too_long_by_itself_ends_nobodys_conversation(scene: Scene) -> None:
+    await scene.ask("Ada", "the code is bluebell")
+    file = File("a.txt", "text/plain", ("\U0001f701" * 60_000).encode())
+    refused = await scene.ask("Ben", "what is that?", attachments=[file])
+    assert refused.content.startswith("That takes more than I may use for one answer.")
+    await scene.ask("Ada", "what is it?")
+    assert "bluebell" in scene.told()
+
+
 @pytest.mark.parametrize("thoughts", [4, 5_000])
 async def test_for_a_model_that_was_found_to_hide_thoughts_they_are_reserved_from_then_on(
     stub: StubModel, thoughts: int
