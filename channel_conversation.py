@@ -294,7 +294,7 @@ class ChannelConversation:
         # A quote from before the conversation may be an answer of the bot's that drew on looked-up words.
         known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
         told_of |= {tag["message_id"] for tag in tags_in(self.llm_history) if is_looked_up} - known
-        replies = [m for m in self.messages if m.reply_to_id is not None]
+        replies = [m for m in (*self.revisions.edited, *self.messages) if m.reply_to_id is not None]
         changes |= {m.message_id: requoted(m, None) for m in replies if is_looked_up and m.reply_to_id not in known}
         changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
         changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
@@ -329,7 +329,7 @@ class ChannelConversation:
     def _change(self, changes: Changes) -> None:
         quoting = {
             m.message_id: requoted(m, changed) if changed or not m.is_label else without_label(m)
-            for m in self.messages
+            for m in (*self.revisions.edited, *self.messages)  # those edited may be trimmed, and still be told
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }
         changes = {**quoting, **changes}

@@ -21,6 +21,11 @@ class Revisions(OrderedDict[int, MessageRecord | None]):
         super().__init__()
         self._edited: OrderedDict[int, None] = OrderedDict()
 
+    @property
+    def edited(self) -> list[MessageRecord]:
+        """Those of which the new words are known."""
+        return [message for one in self._edited if (message := self[one])]
+
     def note(self, changes: Mapping[int, MessageRecord | None]) -> None:
         """Adds changes, the newest last."""
         for message_id, message in changes.items():

@@ -111,6 +111,26 @@ def test_replies_no_longer_quote_what_is_gone(
     assert "oh" in model_reads(conversation.llm_history)
 
 
+@pytest.mark.parametrize(("change", "left"), [(delete, ""), (edit, "harmless"), (forget, "")])
+def test_an_edited_reply_that_is_trimmed_quotes_what_it_replies_to_as_that_is_now(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord, change: Change, left: str
+) -> None:
+    """A turn that runs, or a question that waits, was told it, and is told it anew."""
+    reply = said(BEN, "oh", reply_to_id=secret.message_id, reply_to_author_id=ANNA, reply_to_text="my secret")
+    manager.record_message(CHANNEL, reply)
+    manager.revise(CHANNEL, reply := replace(reply, content="oh!"))
+    being_made = turn(reply)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(CLEO))
+    assert reply not in conversation.messages
+    change(manager, secret)
+    now, reads = conversation.latest(reply.message_id), model_reads(conversation.current(being_made))
+    assert now
+    assert (now.content, now.reply_to_text) == ("oh!", left)
+    assert "secret" not in reads
+    assert "oh!" in reads
+
+
 def test_trimming_deletes_nothing_from_the_history_of_a_turn_that_runs(manager: ConversationManager) -> None:
     """Only deletion takes words out of the history; the record's cap is about memory."""
     conversation = manager.start(CHANNEL, [first := said(ANNA, "the first")])
