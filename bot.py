@@ -19,7 +19,8 @@ from command_line import command_line
 from commands.items import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
-from discord_io.incoming_messages import STEPS, has_permissions
+from discord_io.incoming_messages import STEPS
+from discord_io.members import sees
 from discord_io.message_records import replied_to_id
 from discord_io.who_may_read import rules_of
 from running_bot import RunningBot
@@ -99,6 +100,7 @@ class Parley(RunningBot):
             await answer_when_open(self.parts.gate, interaction, self.parts.sent_form, self.parts.break_off)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
+        self._note_roles(payload.user)
         self.states.typing(payload.channel_id, payload.user_id)
         self.bursts.typing(payload.channel_id, payload.user_id)
 
@@ -121,6 +123,7 @@ class Parley(RunningBot):
         self.parts.changes.deleted(payload.channel_id, payload.message_ids)
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
+        self._note_roles(payload.member)
         if payload.member is None or payload.member.bot:
             return
         if payload.emoji.name.startswith(THUMBS_DOWN):  # a skin tone may follow
@@ -162,11 +165,11 @@ class Parley(RunningBot):
         self.conversations.seen_anew(place.id for place in places)
         self.turns.readers_changed(place.id for place in places)
 
-    def _note_roles(self, user: discord.abc.User) -> None:
-        """Notes somebody's roles, of which only their own messages and clicks tell."""
-        if self.parts.members.note(user) and isinstance(user, discord.Member):
-            places = {p.id: p for p in (*user.guild.channels, *user.guild.threads) if has_permissions(p)}
-            self.conversations.unseen(user.id, places, lambda at: not places[at].permissions_for(user).view_channel)
+    def _note_roles(self, user: discord.abc.User | None) -> None:
+        """Notes somebody's roles, of which only what they do themselves tells."""
+        if isinstance(user, discord.Member) and self.parts.members.note(user):
+            places = {place.id: place for place in (*user.guild.channels, *user.guild.threads)}
+            self.conversations.unseen(user.id, places, lambda one: not sees(places[one], user))
             self.turns.readers_changed(places)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:

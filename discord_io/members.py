@@ -1,4 +1,4 @@
-"""The roles of the people who speak: without the members intent, only a message or a click tells them to the bot."""
+"""The roles of people: without the members intent, only what they do themselves tells these to the bot."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from contextlib import suppress
 import discord
 
 from discord_io.discord_wire import FAILED
-from discord_io.incoming_messages import permissions_of, reads_history
+from discord_io.incoming_messages import has_permissions, permissions_of, reads_history
+from discord_io.who_may_read import may_see
 from place import Place
 
-MOST_KNOWN = 10_000  # of those who spoke last, about 1 kB each
+MOST_KNOWN = 10_000  # of those who did something last, about 1 kB each
 LOOK_UP_SECONDS = 1.5
 
 
 class Members:
-    """The roles that people had when they last said or clicked something, and what they may read with these now."""
+    """The roles that people had when they last did something, and what they may read with these now."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client
         self._known: OrderedDict[tuple[int, int], discord.Member] = OrderedDict()
 
-    def note(self, user: discord.abc.User) -> bool:
-        """Notes somebody's roles. Returns whether they had others before, as far as known."""
-        if not isinstance(user, discord.Member):
-            return False
+    def note(self, user: discord.Member) -> bool:
+        """Notes somebody's roles. Returns whether they may have had others before."""
         key = user.guild.id, user.id
         before = self._known.pop(key, None)
         self._known[key] = user
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
-        return before is not None and before._roles != user._roles  # noqa: SLF001 - user.roles sorts them
+        return before is None or before._roles != user._roles  # noqa: SLF001 - user.roles sorts them
 
     def clear(self) -> None:
         """Drops what is known, as events were missed."""
@@ -59,3 +58,8 @@ class Members:
             return None
         member = self._known.get((place.guild_id, user_id))
         return reads_history(channel, permissions_of(member, channel) if member else None)
+
+
+def sees(place: discord.abc.GuildChannel | discord.Thread, user: discord.Member) -> bool:
+    """Whether somebody with these roles sees new messages there, where that is known; else True."""
+    return not has_permissions(place) or may_see(place, place.permissions_for(user))

@@ -34,6 +34,11 @@ def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
     return PERMISSIONS[needed_to_read(channel)] <= allowed
 
 
+def may_see(channel: discord.abc.GuildChannel | discord.Thread, allowed: discord.Permissions) -> bool:
+    """Whether these permissions let somebody see new messages in the channel."""
+    return allowed.view_channel and (allowed.connect or channel.type not in VOICE)
+
+
 async def is_in(channel: Channel, user_id: int) -> bool:
     """Whether somebody is a member of a private thread, by asking Discord; True for any other channel."""
     if not _is_private(channel):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import discord
 import pytest
 
+from discord_io import members
+from playground.model import VOICE
 from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer
 from tests.support.lives import kill, life
 from tests.support.scene import Scene, open_scene
@@ -191,24 +194,38 @@ async def test_whoever_waits_while_the_bot_is_away_and_may_read_is_told_all(stag
     assert "bluebell" in stage.told()
 
 
-@pytest.mark.parametrize("shown_by", ["a message elsewhere", "a click elsewhere", "nothing"])
+async def needs_role(scene: Scene, permission: str, channel: str) -> int:
+    """A role that Ben has, without which he does not see the channel, whose history he may not read."""
+    pg, there, ben = scene.pg, scene.pg.channel(channel), scene.pg.person("Ben")
+    role = pg.add_role("Seeing", permission, members=[ben])
+    await changed(scene, "guild_channel_update", lambda: pg.deny(there, permission, member=pg.guild_id))
+    for one in (role, pg.person("Ada"), pg.bot_id):
+        pg.allow(there, permission, member=one)
+    await changed(scene, "guild_channel_update", lambda: pg.deny(there, "read_message_history", member=ben))
+    return role
+
+
+@pytest.mark.parametrize(
+    "shown_by", ["a message elsewhere", "a click elsewhere", "a reaction elsewhere", "typing elsewhere", "nothing"]
+)
 async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing_of_meanwhile(
     scene: Scene, shown_by: str
 ) -> None:
     """That somebody loses a role and gets it back unseen, nothing tells the bot without the members intent."""
     scene.stub.default = lambda _: Reply("I see.")
-    pg, general, ben = scene.pg, scene.pg.channel("general"), scene.pg.person("Ben")
-    role = pg.add_role("Seeing", "view_channel", members=[ben])
-    await changed(scene, "guild_channel_update", lambda: pg.deny(general, "view_channel", member=pg.guild_id))
-    for one in (role, pg.person("Ada"), pg.bot_id):
-        pg.allow(general, "view_channel", member=one)
-    await lose_history(scene)
+    pg, ben, elsewhere = scene.pg, scene.pg.person("Ben"), scene.say("Ada", "hm", channel="random")
+    role = await needs_role(scene, "view_channel", "general")
     await scene.ask("Ben", "hello, I am here")
     pg.take_role(ben, role)
-    if shown_by == "a message elsewhere":
-        await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
-    elif shown_by == "a click elsewhere":
-        await scene.use("Ben", "privacy", channel="random")
+    match shown_by:
+        case "a message elsewhere":
+            await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
+        case "a click elsewhere":
+            await scene.use("Ben", "privacy", channel="random")
+        case "a reaction elsewhere":
+            await scene.react(elsewhere, "Ben", "👍")
+        case "typing elsewhere":
+            await changed(scene, "raw_typing", lambda: pg.typing(elsewhere.channel_id, ben))
     await scene.ask("Ada", f"now that he is out: {SECRET}")
     pg.give_role(ben, role)
     await scene.ask("Ben", "back again. What was said?")
@@ -237,3 +254,34 @@ async def test_of_a_large_server_only_where_somebody_spoke_is_looked_at_as_their
     await scene.ask("Ada", "and you?")
     assert "general" in looked_at
     assert {*looked_at} <= {"general", "random"}
+
+
+@pytest.mark.parametrize(("permission", "channel"), [("view_channel", "general"), ("connect", "lounge")])
+@pytest.mark.parametrize("since", ["others did more", "it was started again"])
+async def test_who_is_seen_without_that_role_is_told_nothing_also_if_their_roles_were_not_known_any_more(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch, since: str, permission: str, channel: str
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    monkeypatch.setattr(members, "MOST_KNOWN", 2)
+    stage.pg.add_channel("lounge", type=VOICE)
+    ben = stage.pg.person("Ben")
+
+    async def comes_and_goes(role: int) -> None:
+        stage.pg.take_role(ben, role)
+        await changed(stage, "message", lambda: stage.say("Ben", "hm", channel="random"))
+        await stage.ask("Ada", f"now that he is out: {SECRET}", channel=channel)
+        stage.pg.give_role(ben, role)
+        await stage.ask("Ben", "back again. What was said?", channel=channel)
+        assert "back again" in stage.told()
+        assert "bluebell" not in stage.told()
+
+    async with life(stage):
+        role = await needs_role(stage, permission, channel)
+        await stage.ask("Ben", "hello, I am here", channel=channel)
+        if since == "others did more":
+            for who in ("Ada", "Chloe"):
+                await changed(stage, "message", partial(stage.say, who, "hm", channel="random"))
+            await comes_and_goes(role)
+    if since == "it was started again":
+        async with life(stage):
+            await comes_and_goes(role)
