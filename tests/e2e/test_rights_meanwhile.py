@@ -14,7 +14,7 @@ import pytest
 from discord_io import members
 from playground.model import VOICE
 from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer
-from tests.support.lives import kill, life
+from tests.support.lives import caught_up, kill, life
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns import turn_slots
@@ -148,6 +148,40 @@ async def test_what_was_said_while_the_bot_was_away_is_told_only_who_reads_the_h
         asked = stage.mention("Ben", "back again. What was said?") if asks == "meanwhile" else None
         async with life(stage):
             assert await told() == reads
+
+
+@pytest.mark.parametrize("away", ["process", "gateway"])
+async def test_what_was_edited_while_the_bot_was_away_is_told_only_who_reads_the_history_or_was_there_after(
+    stage: Scene, away: str
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    general, ben = stage.pg.channel("general"), stage.pg.person("Ben")
+
+    def meanwhile() -> None:
+        stage.pg.deny(general, "view_channel", member=ben)
+        stage.pg.edit(said, SECRET)
+        stage.pg.allow(general, "view_channel", member=ben)
+
+    async def asks() -> None:
+        await stage.ask("Ben", "back again. What was said?")
+        assert "back again" in stage.told()
+        assert "bluebell" not in stage.told()
+
+    async with life(stage):
+        newcomer(stage)
+        await stage.ask("Ben", "hello, I am here")
+        await stage.decision(said := stage.say("Ada", "what a day"))
+        if away == "gateway":
+            ready = stage.bot.wait_for("ready")
+            stage.pg.invalidate(resumable=False)
+            meanwhile()
+            await ready
+            await caught_up(stage)
+            await asks()
+    if away == "process":
+        meanwhile()
+        async with life(stage):
+            await asks()
 
 
 async def test_after_a_kill_who_may_read_counts_anew_for_a_question_that_waited(stage: Scene) -> None:
