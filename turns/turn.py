@@ -230,7 +230,8 @@ class Turn:
     newest: the newest question at its start; questions may be deleted later. allowance: the budget of its model
     calls. is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once
     picked. text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was
-    restarted because a question was edited; is_reworded: a restart is due.
+    restarted because a question was edited; is_reworded: a restart is due. lacked: those who lost the history
+    meanwhile, also if they got it back: else each time would restart it.
     has_acted: a tool was used, so it must not be restarted. asked_at: by the loop's clock, when its first question
     was queued; None: by an earlier process. number: its place in the queue for a slot, 0: none yet. instructions:
     the model's. mark: of Records, when it was asked. model: name of the general agent's model, fixed once begun.
@@ -252,6 +253,7 @@ class Turn:
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
+    lacked: set[int] = field(default_factory=set)
     has_acted: bool = False
     asked_at: float | None = None
     number: int = 0
@@ -284,7 +286,7 @@ class Turn:
         whom an agent asked what the authors answer."""
         prompts = (q.meaning.prompt for q in self.questions if not q.by_miniapp)
         asked_for = (prompt.ask.newcomers for prompt in prompts if prompt)
-        return set[int]().union(*(q.newcomers for q in self.questions), *asked_for)
+        return self.lacked.union(*(q.newcomers for q in self.questions), *asked_for)
 
     @property
     def may_decline(self) -> bool:
@@ -377,6 +379,7 @@ class Turn:
         tell now, and no part of the answer is posted yet."""
         now = set[int]().union(*(question.newcomers for question in questions))
         if not now <= self.newcomers:
+            self.lacked |= now
             self._restart()
 
     def _restart(self) -> bool:

@@ -62,6 +62,29 @@ async def test_who_may_read_counts_when_a_question_is_told_and_not_when_it_was_a
         assert "bluebell" not in json.dumps(stub.requests[-1])
 
 
+async def test_who_loses_the_history_again_and_again_restarts_an_answer_once(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    pg, general, ben = scene.pg, scene.pg.channel("general"), scene.pg.person("Ben")
+    role = pg.add_role("Reading", "read_message_history", members=[ben])
+    pg.deny(general, "read_message_history", member=pg.guild_id)
+    for one in (role, pg.person("Ada"), pg.bot_id):
+        await changed(scene, "guild_channel_update", partial(pg.allow, general, "read_message_history", member=one))
+    await scene.ask("Ada", SECRET)
+    gates = [scene.held("Here you are.") for _ in range(4)]
+    asked = scene.mention("Ben", "what is the code?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    for _ in range(3):
+        pg.take_role(ben, role)
+        scene.say("Ben", "hm", channel="random")
+        pg.give_role(ben, role)
+        await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
+        await scene.until(lambda: len(scene.stub.requests) > 2)
+    for gate in gates:
+        gate.set()
+    assert (await scene.answer_to(asked)).content == "Here you are."
+    assert ["bluebell" in json.dumps(request) for request in scene.stub.requests] == [True, True, False]
+
+
 @pytest.mark.parametrize("by", ["whoever was asked, typed", "whoever was asked, clicked", "a moderator"])
 async def test_who_may_read_counts_when_the_agents_question_is_answered(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
