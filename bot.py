@@ -84,8 +84,8 @@ class Parley(RunningBot):
             return
         if message.type in STEPS:
             self.parts.reader.count(message)
-        if message.type is discord.MessageType.recipient_remove:  # somebody was taken out of a thread
-            self.conversations.seen_anew([channel_id])
+            for user in message.mentions:  # who is added may have left before, of which nothing tells
+                self.conversations.unseen(user.id, [channel_id], lambda _: True)
         if message.reference and (answered_id := replied_to_id(message)) and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
         if self.health.is_lost(self._shards.of(guild_id)):  # the message is replayed, from meanwhile

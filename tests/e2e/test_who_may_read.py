@@ -299,7 +299,11 @@ async def test_who_did_not_see_the_channel_for_a_while_is_told_nothing_of_meanwh
         assert "bluebell" not in stage.told()
 
 
-async def test_who_was_out_of_a_private_thread_for_a_while_is_told_nothing_of_meanwhile(scene: Scene) -> None:
+@pytest.mark.parametrize(("leaves", "comes"), [("removed", "added"), ("alone", "added"), ("alone", "mentioned")])
+async def test_who_was_out_of_a_private_thread_for_a_while_is_told_nothing_of_meanwhile(
+    scene: Scene, leaves: str, comes: str
+) -> None:
+    """Of who leaves a thread, Discord tells the bot only if somebody else removes them."""
     scene.stub.default = lambda _: Reply("I see.")
     pg, ada, ben = scene.pg, scene.pg.person("Ada"), scene.pg.person("Ben")
     newcomer(scene)
@@ -311,9 +315,15 @@ async def test_who_was_out_of_a_private_thread_for_a_while_is_told_nothing_of_me
         await scene.answer_to(pg.post(thread, who, f"<@{pg.bot_id}> {text}"))
 
     await ask(ben, "hello, I am here")
-    await changed(scene, "message", lambda: pg.leave_thread(thread, ben, by=ada))
+    if leaves == "removed":
+        await changed(scene, "message", lambda: pg.leave_thread(thread, ben, by=ada))
+    else:
+        pg.leave_thread(thread, ben)
     await ask(ada, f"now that he is out: {SECRET}")
-    pg.add_to_thread(thread, ben, by=ada)
+    if comes == "added":
+        await changed(scene, "message", lambda: pg.add_to_thread(thread, ben, by=ada))
+    else:
+        await changed(scene, "message", lambda: pg.post(thread, ada, f"<@{ben}> come back"))
     await ask(ben, "back again. What was said?")
     assert "back again" in scene.told()
     assert "bluebell" not in scene.told()
