@@ -16,11 +16,12 @@ from place import Place, PlaceKind
 from state.consent import Consent
 from state.message import unquoting
 from turns.admission import refused_line
-from turns.private_answers import PrivateAnswers
+from turns.private_answers import About, PrivateAnswers
 from turns.turn import Question
 
 NOT_TO_READ = "That message is not for me to read."
 NOTHING_TO_READ = "There is nothing in that message that I can read."
+CHANGED = "That message was changed or deleted just now, so I did not answer it."
 ANSWER_IT = "Please answer the message above."
 
 
@@ -40,13 +41,24 @@ class Asking:
         asked = self._reader.clicked(interaction, words, None)
         return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked))
 
-    async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> str:
+    async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> None:
         """Answers a message, if the model may be told of it. Its words are data, not instructions."""
+        read = self._reader.record(message)
+        with self._answers.told_changes(interaction.channel_id or 0, [read]) as meanwhile:
+            if await defer(interaction):  # else nobody would see the model's answer
+                work = self._answer_this(interaction, message, read, meanwhile)
+                await follow_up(interaction, work, failed="ask_failed")
+
+    async def _answer_this(
+        self, interaction: discord.Interaction, message: discord.Message, read: MessageRecord, meanwhile: About
+    ) -> str:
         me, channel_id = bot_of(interaction.client)[1], interaction.channel_id or 0
-        read, people = self._reader.record(message), await self._history.forwarded(message)
+        people = await self._history.forwarded(message)
         record: MessageRecord | None = without_lost_quote(with_forwarded(read, people), me, {})
         if message.author.id == me:
             record = await self._history.quoted(channel_id, message.id)
+        if meanwhile.changes:
+            return CHANGED
         if record is None or self._consent.is_opted_out(record.author_id):
             return NOT_TO_READ
         if (told := self._consent.tellable(channel_id, record)) is None:
@@ -89,5 +101,4 @@ def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True, private_channels=True)
     async def answer_this(interaction: discord.Interaction, message: discord.Message) -> None:
-        if await defer(interaction):
-            await follow_up(interaction, asking.answer_this(interaction, message), failed="ask_failed")
+        await asking.answer_this(interaction, message)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import structlog
@@ -29,9 +30,9 @@ GONE = "That message is gone, so I do not answer it."
 
 
 @dataclass(slots=True, eq=False)
-class _About:
-    """What a running answer is about. changes, gone: what was edited, deleted or forgotten of it since; is_gone: all of
-    it was deleted or forgotten, which ends the answer."""
+class About:
+    """What an answer is about. changes, gone: what was edited, deleted or forgotten of it since; is_gone: all of it was
+    deleted or forgotten, which ends the answer."""
 
     channel_id: int
     messages: list[MessageRecord]
@@ -68,7 +69,7 @@ class PrivateAnswers:
         self._activity = activity
         self._asking: set[asyncio.Task[object]] = set()
         self._work: set[asyncio.Task[str]] = set()
-        self._told: set[_About] = set()
+        self._told: set[About] = set()
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
         """The answer to a question, or why there is none. about: the messages that it is about, oldest first."""
@@ -79,18 +80,26 @@ class PrivateAnswers:
             asking.add_done_callback(self._asking.discard)
         turn = Turn([question])
         turn.allowance = self._budget.allowance(turn.payer)
-        told = _About(question.channel_id, [*about])
+        with self.told_changes(question.channel_id, about) as told:
+            work = told.work = asyncio.create_task(self._answer(turn, told))
+            self._work.add(work)
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if asking and asking.cancelling():  # the caller is cancelled, and not only the answer
+                    raise
+                return GONE if told.is_gone else final_text(turn, Cancel.SHUTDOWN)
+            finally:
+                self._work.discard(work)
+
+    @contextmanager
+    def told_changes(self, channel_id: int, about: Sequence[MessageRecord]) -> Iterator[About]:
+        """Has what becomes of these messages meanwhile noted."""
+        told = About(channel_id, [*about])
         self._told.add(told)
-        work = told.work = asyncio.create_task(self._answer(turn, told))
-        self._work.add(work)
         try:
-            return await work
-        except asyncio.CancelledError:
-            if asking and asking.cancelling():  # the caller is cancelled, and not only the answer
-                raise
-            return GONE if told.is_gone else final_text(turn, Cancel.SHUTDOWN)
+            yield told
         finally:
-            self._work.discard(work)
             self._told.discard(told)
 
     def changed(self, is_there: Callable[[int], bool], change: Callable[[MessageRecord], MessageRecord | None]) -> None:
@@ -106,7 +115,7 @@ class PrivateAnswers:
                 if changes and not told.messages and told.work:
                     told.is_gone = told.work.cancel()
 
-    async def _answer(self, turn: Turn, about: _About) -> str:
+    async def _answer(self, turn: Turn, about: About) -> str:
         question, started, tokens = turn.newest, asyncio.get_running_loop().time(), 0
         request = AgentRequest(
             history=(),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from commands.ask import CHANGED
 from playground.interactions import Interaction
 from playground.model import Event, Message
 from tests.e2e.test_who_may_read import newcomer
@@ -209,6 +210,20 @@ async def test_a_private_answer_ends_once_what_it_is_about_is_deleted(scene: Sce
     await scene.delete(said)
     assert (await scene.pg.reply_to(made)).content == GONE
     assert scene.journal.find("answered_privately")[0]["outcome"] == "withdrawn"
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "forget"])
+async def test_what_a_private_answer_is_to_be_about_is_not_told_if_it_goes_before_that_begins(
+    scene: Scene, how: str
+) -> None:
+    said, gate = scene.say("Chloe", f"it is fine in {SECRET}"), asyncio.Event()
+    deferring = scene.pg.faults.add("POST", "/callback$", delay_event=gate)
+    made = scene.pg.command(said.channel_id, scene.pg.person("Ben"), "Answer this", {}, said.id)
+    await scene.until(lambda: deferring.hits)
+    await change(scene, said, how)
+    gate.set()
+    assert (await scene.pg.reply_to(made)).content == CHANGED
+    assert scene.stub.requests == []
 
 
 @pytest.mark.parametrize("how", ["forget", "optout"])
