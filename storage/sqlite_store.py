@@ -40,6 +40,7 @@ FIND_SCHEMA = (
     "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND (type != 'table' OR name = 'row') ORDER BY type DESC"
 )
 AT_ONCE = 100  # rows in a statement
+ENDS = "", "-wal", "-shm"  # of the names of a database's files
 FIND = """
     WITH wanted (kind, channel, id) AS (VALUES {})
     SELECT number, ifnull(length(value), 0), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id)
@@ -194,15 +195,19 @@ class SQLiteStore:
 
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
-        rows = _salvaged(self._path)
+        rows, new = _salvaged(self._path), self._path.with_name(f"{self._path.name}.new")
+        # In place of the damaged one only once it is whole: this may be killed, or the disk full.
+        for end in ENDS:
+            new.with_name(new.name + end).unlink(missing_ok=True)
+        with closing(_connected(new)) as db:
+            db.execute("BEGIN")
+            self._put(db, rows)
+            db.execute("COMMIT")
         aside = set_aside(self._path, self._path.parent / ASIDE)
-        for end in ("-wal", "-shm"):
+        for end in ENDS[1:]:
             with suppress(FileNotFoundError):
                 self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
-        db = _connected(self._path)
-        db.execute("BEGIN")
-        self._put(db, rows)
-        db.execute("COMMIT")
+        db = _connected(new.rename(self._path))
         self._is_damaged = False
         log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
         return db

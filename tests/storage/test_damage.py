@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from persistence.transcript import MESSAGE, Transcript, to_message
 from persistence.writer import Writer
 from state.session_form import encode_message
 from storage.sqlite_store import SQLiteStore
-from storage.store import Key
+from storage.store import Key, StoreError
 from tests.storage.test_sealing import fitting
 from tests.support.people import ANNA, BEN, CHANNEL, said
 
@@ -75,3 +76,25 @@ def test_a_schema_that_another_program_changed_keeps_nothing_and_loses_nothing(t
     with capture_logs() as logs, closing(SQLiteStore(path, seal=fitting())) as store:
         assert [(row.id, row.value) for row in store.read("a")] == [(2, b"other"), (3, b"new")]
     assert logs == []
+
+
+def test_a_damaged_database_that_the_disk_has_no_room_to_make_anew_stays_as_it_is(tmp_path: Path) -> None:
+    path, said_before = tmp_path / "db", {Key(MESSAGE, CHANNEL, n): b"hello" * 1_000 for n in range(1, 41)}
+    store = SQLiteStore(path)
+    store.write(said_before)
+    store.close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE INDEX another ON row (channel)")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreError):
+            store.write({Key(MESSAGE, CHANNEL, 41): b"more"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [*tmp_path.rglob("db.0")] == []
+    with capture_logs() as logs:
+        assert len(store.read(MESSAGE, CHANNEL)) == len(said_before)
+    assert [entry["rows_kept"] for entry in logs] == [len(said_before)]
+    assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["db", "db-shm", "db-wal"]
+    store.close()
