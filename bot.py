@@ -20,7 +20,6 @@ from commands.items import answer_when_open
 from config import Settings, load_settings
 from conversation import Unwelcome
 from discord_io.incoming_messages import STEPS
-from discord_io.members import sees
 from discord_io.message_records import replied_to_id
 from discord_io.who_may_read import rules_of
 from running_bot import RunningBot
@@ -47,7 +46,7 @@ class Parley(RunningBot):
         # Not on_shard_ready, which comes a second later, even if the connection was lost meanwhile.
         self.health.gateway_up(shard_id)
         self.catch_up.of(shard_id).hold_back()
-        self.parts.members.clear()
+        self.parts.members.missed()
         self._unready.add(shard_id)
         self._background.start(self.parts.other_process.connected(shard_id))
 
@@ -167,10 +166,8 @@ class Parley(RunningBot):
 
     def _note_roles(self, user: discord.abc.User | None) -> None:
         """Notes somebody's roles, of which only what they do themselves tells."""
-        if isinstance(user, discord.Member) and self.parts.members.note(user):
-            places = {place.id: place for place in (*user.guild.channels, *user.guild.threads)}
-            self.conversations.unseen(user.id, places, lambda one: not sees(places[one], user))
-            self.turns.readers_changed(places)
+        if isinstance(user, discord.Member):
+            self.turns.readers_changed(self.parts.members.note(user))
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

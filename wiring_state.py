@@ -136,7 +136,7 @@ class StateParts:
         )
         self.other_process = OtherProcess(self._client, self.shards, self._clock)
         self.wires = Wires(self._client, self.learning, self.other_process)
-        self.members = Members(self._client)
+        self.members = Members(self._client, self.conversations)
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 import discord
 
+from conversation import ConversationManager
 from discord_io.discord_wire import FAILED
 from discord_io.incoming_messages import has_permissions, permissions_of, reads_history
 from discord_io.who_may_read import may_see
@@ -21,27 +22,38 @@ LOOK_UP_SECONDS = 1.5
 class Members:
     """The roles that people had when they last did something, and what they may read with these now."""
 
-    def __init__(self, client: discord.Client) -> None:
+    def __init__(self, client: discord.Client, conversations: ConversationManager) -> None:
         self._client = client
+        self._conversations = conversations
         self._known: OrderedDict[tuple[int, int], discord.Member] = OrderedDict()
+        self._current: set[tuple[int, int]] = set()  # of these, whose roles were not missed to change
 
-    def note(self, user: discord.Member) -> bool:
-        """Notes somebody's roles. Returns whether they may have had others before."""
+    def note(self, user: discord.Member) -> Collection[int]:
+        """Notes somebody's roles, and where they see nothing with these. Returns the channels where they may have had
+        other permissions before."""
         key = user.guild.id, user.id
-        before = self._known.pop(key, None)
+        before = self._known.pop(key, None) if key in self._current else None
         self._known[key] = user
+        self._current.add(key)
         if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
-        return before is None or before._roles != user._roles  # noqa: SLF001 - user.roles sorts them
+            self._current.discard(self._known.popitem(last=False)[0])
+        if before and before._roles == user._roles:  # noqa: SLF001 - user.roles sorts them
+            return ()
+        places = {place.id: place for place in (*user.guild.channels, *user.guild.threads)}
+        self._conversations.unseen(user.id, places, lambda one: not sees(places[one], user))
+        return places
 
-    def clear(self) -> None:
-        """Drops what is known, as events were missed."""
-        self._known.clear()
+    def missed(self) -> None:
+        """Has roles looked up anew for what begins from now on, as events were missed. What runs goes on with those
+        known before: its people are no newcomers because of a reconnection."""
+        self._current.clear()
 
     async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
         """Asks Discord for the roles of these people where they are not known and decide what they may read."""
         guild = self._client.get_guild(place.guild_id)
-        unknown = [one for one in user_ids if (place.guild_id, one) not in self._known]
+        unknown = [one for one in user_ids if (place.guild_id, one) not in self._current]
+        for user_id in unknown:
+            self._known.pop((place.guild_id, user_id), None)
         with suppress(*FAILED):  # then they stay unknown
             async with asyncio.timeout(LOOK_UP_SECONDS):
                 for user_id in unknown:

@@ -251,6 +251,34 @@ async def test_whoever_waits_while_the_bot_is_away_and_may_read_is_told_all(stag
     assert "bluebell" in stage.told()
 
 
+@pytest.mark.parametrize("by", ["somebody who is seen", "an edit", "other rights"])
+async def test_whoever_is_being_answered_while_the_gateway_is_away_and_may_read_is_told_all(
+    stage: Scene, by: str
+) -> None:
+    """That their roles may have changed unseen makes them no newcomers."""
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    async with life(stage):
+        await stage.ask("Chloe", SECRET)
+        gate = stage.held("Here you are.")
+        asked = stage.mention("Ada", "what is the code?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        ready = stage.bot.wait_for("ready")
+        stage.pg.invalidate(resumable=False)
+        await ready
+        await caught_up(stage)
+        match by:
+            case "somebody who is seen":
+                await changed(stage, "message", lambda: stage.say("Chloe", "hm", channel="random"))
+            case "an edit":
+                await stage.edit(asked, f"<@{stage.pg.bot_id}> what is the code, please?")
+            case "other rights":
+                await lose_history(stage, "Chloe")
+        gate.set()
+        await stage.answer_to(asked)
+    assert all("bluebell" in json.dumps(request) for request in stage.stub.requests)
+
+
 async def needs_role(scene: Scene, permission: str, channel: str) -> int:
     """A role that Ben has, without which he does not see the channel, whose history he may not read."""
     pg, there, ben = scene.pg, scene.pg.channel(channel), scene.pg.person("Ben")
@@ -288,6 +316,30 @@ async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing
     await scene.ask("Ben", "back again. What was said?")
     assert "back again" in scene.told()
     assert ("bluebell" in scene.told()) == (shown_by == "nothing")
+
+
+async def test_who_is_looked_up_without_that_role_is_told_nothing_of_meanwhile(stage: Scene) -> None:
+    """As their question waited while the gateway was away."""
+    stage.stub.default = lambda _: Reply("I see.")
+    pg, ben = stage.pg, stage.pg.person("Ben")
+    async with life(stage):
+        role = await needs_role(stage, "view_channel", "general")
+        gate = stage.held("Here you are.")
+        stage.mention("Ada", "what?")
+        await stage.until(lambda: stage.stub.requests)
+        await stage.decision(asked := stage.mention("Ben", "hello, I am here"))
+        ready = stage.bot.wait_for("ready")
+        pg.invalidate(resumable=False)
+        await ready
+        await caught_up(stage)
+        pg.take_role(ben, role)
+        gate.set()
+        await stage.answer_to(asked)
+        await stage.ask("Ada", f"now that he is out: {SECRET}")
+        pg.give_role(ben, role)
+        await stage.ask("Ben", "back again. What was said?")
+        assert "back again" in stage.told()
+        assert "bluebell" not in stage.told()
 
 
 async def test_of_a_large_server_only_where_somebody_spoke_is_looked_at_as_their_roles_change(
