@@ -105,6 +105,7 @@ class Parley(RunningBot):
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id = payload.message, payload.channel_id
+        self._note_roles(message.author)
         if self.user and message.author.id == self.user.id:
             self.turns.overheard(channel_id, message.id, message.content)
         elif not message.message_snapshots:  # a forward cannot be edited, and whose words it has was found out before

@@ -291,7 +291,8 @@ async def needs_role(scene: Scene, permission: str, channel: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "shown_by", ["a message elsewhere", "a click elsewhere", "a reaction elsewhere", "typing elsewhere", "nothing"]
+    "shown_by",
+    ["a message elsewhere", "an edit elsewhere", "a click elsewhere", "a reaction elsewhere", "typing elsewhere", ""],
 )
 async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing_of_meanwhile(
     scene: Scene, shown_by: str
@@ -299,12 +300,15 @@ async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing
     """That somebody loses a role and gets it back unseen, nothing tells the bot without the members intent."""
     scene.stub.default = lambda _: Reply("I see.")
     pg, ben, elsewhere = scene.pg, scene.pg.person("Ben"), scene.say("Ada", "hm", channel="random")
+    own = scene.say("Ben", "hm", channel="random")
     role = await needs_role(scene, "view_channel", "general")
     await scene.ask("Ben", "hello, I am here")
     pg.take_role(ben, role)
     match shown_by:
         case "a message elsewhere":
             await changed(scene, "message", lambda: scene.say("Ben", "hm", channel="random"))
+        case "an edit elsewhere":
+            await scene.edit(own, "oh")
         case "a click elsewhere":
             await scene.use("Ben", "privacy", channel="random")
         case "a reaction elsewhere":
@@ -315,7 +319,7 @@ async def test_who_is_seen_without_the_role_that_shows_a_channel_is_told_nothing
     pg.give_role(ben, role)
     await scene.ask("Ben", "back again. What was said?")
     assert "back again" in scene.told()
-    assert ("bluebell" in scene.told()) == (shown_by == "nothing")
+    assert ("bluebell" in scene.told()) == (not shown_by)
 
 
 async def test_who_is_looked_up_without_that_role_is_told_nothing_of_meanwhile(stage: Scene) -> None:
