@@ -17,6 +17,7 @@ from place import Place
 
 MOST_KNOWN = 10_000  # of those who did something last, about 1 kB each
 LOOK_UP_SECONDS = 1.5
+NOBODY = 0  # no person's id
 
 
 class Members:
@@ -51,14 +52,15 @@ class Members:
     async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
         """Asks Discord for the roles of these people where they are not known and decide what they may read."""
         guild = self._client.get_guild(place.guild_id)
-        unknown = [one for one in user_ids if (place.guild_id, one) not in self._current]
-        for user_id in unknown:
-            self._known.pop((place.guild_id, user_id), None)
-        with suppress(*FAILED):  # then they stay unknown
+        if guild is None or self.read_history(place, NOBODY) is not False:
+            return
+        unknown = [one for one in user_ids if (guild.id, one) not in self._current]
+        with suppress(*FAILED):
             async with asyncio.timeout(LOOK_UP_SECONDS):
                 for user_id in unknown:
-                    if guild and self.read_history(place, user_id) is False:
-                        self.note(await guild.fetch_member(user_id))
+                    self.note(await guild.fetch_member(user_id))
+        for key in {(guild.id, one) for one in unknown} - self._current:  # what was missed may be that they lost a role
+            self._known.pop(key, None)
 
     def read_history(self, place: Place, user_id: int) -> bool | None:
         """Whether somebody may read the history there now; None: the place is not known. Whose roles are unknown counts

@@ -376,9 +376,9 @@ class Turn:
 
     def read_by(self, questions: Sequence[Question]) -> None:
         """Restarts the turn if others than before of those whom it is for may not read the history, as these questions
-        tell now, and no part of the answer is posted yet."""
+        tell now, and no part of the answer is posted yet. Before it begins, who may read is still to be found out."""
         now = set[int]().union(*(question.newcomers for question in questions))
-        if not now <= self.newcomers:
+        if self.work and not now <= self.newcomers:
             self.lacked |= now
             self._restart()
 

@@ -14,7 +14,7 @@ import pytest
 from discord_io import members
 from playground.model import VOICE
 from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer
-from tests.support.lives import caught_up, kill, life
+from tests.support.lives import caught_up, kill, life, waking
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns import turn_slots
@@ -277,6 +277,67 @@ async def test_whoever_is_being_answered_while_the_gateway_is_away_and_may_read_
         gate.set()
         await stage.answer_to(asked)
     assert all("bluebell" in json.dumps(request) for request in stage.stub.requests)
+
+
+@pytest.mark.parametrize("answering", ["nothing", "another question"])
+async def test_whoever_is_being_looked_up_and_may_read_is_told_all_though_others_are_seen_meanwhile(
+    stage: Scene, answering: str
+) -> None:
+    """In a busy server somebody is seen for the first time at any moment after the bot was away."""
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    stage.pg.add_channel("help")
+    stage.pg.deny(stage.pg.channel("help"), "read_message_history", member=stage.pg.person("Ben"))
+    async with life(stage):
+        for channel in ("general", "help"):
+            await stage.ask("Chloe", SECRET, channel=channel)
+        gate = stage.held("Here you are.")
+        stage.mention("Chloe", "what?")
+        await stage.until(lambda: len(stage.stub.requests) == 3)
+        if answering != "nothing":
+            other_gate = stage.held("There you are.")
+            other = stage.mention("Ada", "and the code here?", channel="help")
+            await stage.until(lambda: len(stage.stub.requests) == 4)
+        await stage.decision(asked := stage.mention("Ada", "what is the code?"))
+        ready = stage.bot.wait_for("ready")
+        stage.pg.invalidate(resumable=False)
+        await ready
+        await caught_up(stage)
+        found = asyncio.Event()
+        looking = stage.pg.faults.add("GET", "/members/[0-9]+$", delay_event=found)
+        gate.set()
+        await stage.until(lambda: looking.hits)
+        await changed(stage, "message", lambda: stage.say("Ben", "hm", channel="random"))
+        found.set()
+        await stage.answer_to(asked)
+        if answering != "nothing":
+            other_gate.set()
+            await stage.answer_to(other)
+    assert any("what is the code?" in json.dumps(request) for request in stage.stub.requests)
+    assert all("bluebell" in json.dumps(request) for request in stage.stub.requests)
+
+
+async def test_after_a_kill_whoever_is_being_looked_up_and_may_read_is_told_all_though_others_are_seen_meanwhile(
+    stage: Scene,
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    async with life(stage):
+        await stage.ask("Chloe", SECRET)
+        stage.held()
+        asked = stage.mention("Ada", "what is the code?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        await kill(stage)
+    stage.stub.replies.clear()
+    found = asyncio.Event()
+    looking = stage.pg.faults.add("GET", "/members/[0-9]+$", delay_event=found)
+    async with waking(stage):
+        await stage.until(lambda: looking.hits)
+        await changed(stage, "message", lambda: stage.say("Ben", "hm", channel="random"))
+        found.set()
+        await stage.answer_to(asked)
+        assert "what is the code?" in stage.told()
+        assert "bluebell" in stage.told()
 
 
 async def needs_role(scene: Scene, permission: str, channel: str) -> int:
