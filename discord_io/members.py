@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 
 import discord
 
@@ -55,10 +54,14 @@ class Members:
         if guild is None or self.read_history(place, NOBODY) is not False:
             return
         unknown = [one for one in user_ids if (guild.id, one) not in self._current]
-        with suppress(*FAILED):
-            async with asyncio.timeout(LOOK_UP_SECONDS):
-                for user_id in unknown:
+        for user_id in unknown:
+            try:
+                async with asyncio.timeout(LOOK_UP_SECONDS):
                     self.note(await guild.fetch_member(user_id))
+            except TimeoutError:  # an answer to many must not wait for each of them
+                break
+            except FAILED:
+                continue  # as of who left the server
         for key in {(guild.id, one) for one in unknown} - self._current:  # what was missed may be that they lost a role
             self._known.pop(key, None)
 

@@ -124,9 +124,9 @@ class Meanings:
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
         return self._wanted(replace(question, message=message, meaning=meaning), conversation)
 
-    async def look_up(self, question: Question) -> None:
-        """Finds out what read_by() needs."""
-        await self._readers.look_up(question.place, question.addressees)
+    async def look_up(self, place: Place, questions: Iterable[Question]) -> None:
+        """Finds out what read_by() needs for these questions, all asked in this place."""
+        await self._readers.look_up(place, {who for question in questions for who in question.addressees})
 
     def read_by(self, question: Question) -> Question:
         """The question with those whom it is for who may not read the history now."""

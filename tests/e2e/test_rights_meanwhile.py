@@ -340,6 +340,28 @@ async def test_after_a_kill_whoever_is_being_looked_up_and_may_read_is_told_all_
         assert "bluebell" in stage.told()
 
 
+async def test_where_discord_does_not_tell_roles_an_answer_to_many_waits_for_it_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "MOST_KNOWN", 0)
+    monkeypatch.setattr(members, "LOOK_UP_SECONDS", 0.1)
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    everyone = "Ada", "Ben", "Chloe"
+    for who in everyone:
+        await scene.ask(who, "hello")
+    gate = scene.held("Here you are.")
+    scene.mention("Chloe", "what?")
+    await scene.until(lambda: len(scene.stub.requests) == len(everyone) + 1)
+    for who in everyone:
+        await scene.decision(asked := scene.mention(who, "what is the code?"))
+    stalled = scene.pg.faults.add("GET", "/members/", delay_event=asyncio.Event(), times=len(everyone))
+    gate.set()
+    await scene.answer_to(asked)
+    assert scene.told().count("what is the code?") == len(everyone)
+    assert stalled.hits == 1
+
+
 async def needs_role(scene: Scene, permission: str, channel: str) -> int:
     """A role that Ben has, without which he does not see the channel, whose history he may not read."""
     pg, there, ben = scene.pg, scene.pg.channel(channel), scene.pg.person("Ben")
