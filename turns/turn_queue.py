@@ -208,8 +208,11 @@ class TurnQueue:
         for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
             for place, question in enumerate(questions):
                 if question.message.message_id == message.message_id:
-                    questions[place] = question.reworded(message, is_called=is_now_called)
-                    self.pending.revised(questions[place])
+                    now = questions[place] = question.reworded(message, is_called=is_now_called)
+                    self.pending.revised(now)
+                    # The conversation, which has no words of a private one, does not see that they have changed.
+                    if now.message.own_words != question.message.own_words and queue.turn and queue.turn.conversation:
+                        queue.turn.conversation.take_back([("message", message.message_id)])
         self.changed(channel_id, message.message_id, message)
 
     def changed(self, channel_id: int, message_id: int, edited: MessageRecord | None = None) -> None:

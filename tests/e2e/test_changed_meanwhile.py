@@ -143,6 +143,22 @@ async def test_a_private_question_that_is_edited_while_it_waits_is_not_told_in_i
     assert SECRET not in scene.told()
 
 
+async def test_a_private_question_that_is_edited_while_tools_run_is_told_in_its_new_words(scene: Scene) -> None:
+    """A tool has run already, so that the answer cannot be begun anew."""
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    await scene.use("Ben", "optout")
+    await scene.ask("Chloe", "what is the weather in Osaka?")
+    again = Call("current_time", "{}", "call-again")
+    scene.stub.replies += [Reply("Let me see.", calls=CLOCK), Reply("Again.", before=gate, calls=(again,))]
+    asked = scene.mention("Ben", f"and in {SECRET}?")
+    await scene.until(lambda: len(scene.stub.requests) == 3)
+    await scene.edit(asked, f"<@{scene.pg.bot_id}> and on Sunday?")
+    gate.set()
+    assert (await scene.answer_to(asked)).content == "Let me see.\n\nAgain.\n\nI see."
+    assert "and on Sunday?" in scene.told()
+    assert SECRET not in scene.told()
+
+
 @pytest.mark.parametrize(
     ("how", "text", "is_newcomer"),
     [
