@@ -86,8 +86,9 @@ class Ground:
         """Waits until the bot, if it is running, has done what it does at an event."""
 
         def is_it(*told: Any) -> bool:
-            if found := check(*told):
-                self._watch.bot_was_told()  # at this moment: what it sends from now on, it sends in spite of it
+            if found := check(*told):  # what the bot sends once its handlers have begun, it sends in spite of it
+                loop = asyncio.get_running_loop()
+                loop.call_soon(loop.call_soon, self._watch.bot_was_told, self._words.step)
             return found
 
         if self._is_running:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
-from pydantic_ai import Agent, direct
+from pydantic_ai import direct
 
-from agents import bounded_client
+from agents import bounded_client, fast
 from bot import Parley
 
 HEADER = "X-Told"
+FAST = "judge", "coordinator", "rewriter", "summarizer"
 _told_when_made: ContextVar[int | None] = ContextVar("told_when_made", default=None)
 
 
 @contextmanager
 def stamped(told: Callable[[], int]) -> Iterator[None]:
     """Gives each request to a model a header. told: the step up to which the bot has been told by now."""
-    bound_http, model_request_stream, run = bounded_client.bound_http, direct.model_request_stream, Agent.run
+    bound_http, model_request_stream, ruled_by = bounded_client.bound_http, direct.model_request_stream, fast.ruled_by
 
     async def stamp(request: Any) -> None:
         when_made = _told_when_made.get()
@@ -45,19 +46,19 @@ def stamped(told: Callable[[], int]) -> Iterator[None]:
         finally:
             _told_when_made.reset(token)
 
-    async def ran(*request: Any, **how: Any) -> Any:
-        """As made(), of a request to a fast model."""
+    async def ruled(*request: Any, **how: Any) -> Any:
+        """As made(), of a request to a fast model, which is sent once what it may cost is stored as reserved."""
         token = _told_when_made.set(told())
         try:
-            return await run(*request, **how)
+            return await ruled_by(*request, **how)
         finally:
             _told_when_made.reset(token)
 
-    with (
-        patch.object(bounded_client, "bound_http", stamping),
-        patch("agents.general.model_request_stream", made),
-        patch.object(Agent, "run", ran),
-    ):
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(bounded_client, "bound_http", stamping))
+        patches.enter_context(patch("agents.general.model_request_stream", made))
+        for module in FAST:
+            patches.enter_context(patch(f"agents.{module}.ruled_by", ruled))
         yield
 
 

@@ -102,9 +102,9 @@ class Watch:
         self._as_of.pop(self._words.step - KEPT_STEPS, None)
         self._words.step += 1
 
-    def bot_was_told(self) -> None:
-        """Notes that the bot has been told of all that has happened so far."""
-        self.told_step = self._words.step
+    def bot_was_told(self, step: int | None = None) -> None:
+        """Notes that the bot has been told of all that has happened so far, or up to a step."""
+        self.told_step = max(self.told_step, self._words.step if step is None else step)
 
     def check(
         self, how: str, words: Iterable[str], asked: Iterable[int] | None = None, told_step: int | None = None
