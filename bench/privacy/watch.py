@@ -110,12 +110,13 @@ class Watch:
         self, how: str, words: Iterable[str], asked: Iterable[int] | None = None, told_step: int | None = None
     ) -> None:
         """told_step: up to which the bot had been told of what happened when it made the request or post; None: of
-        all."""
+        all. It may just have been told of some of the steps since: what may be told after one of them is on its way."""
         there = self.asked if asked is None else frozenset(asked)
-        before = None if told_step is None or told_step == self._words.step else self._as_of.get(told_step)
+        steps = range(self._words.step if told_step is None else told_step, self._words.step)
+        since = [self._as_of[step] for step in steps if step in self._as_of]
         for word in words:
-            if (why := self._why_not(self._words, word, there)) and (
-                before is None or word not in before.first or self._why_not(before, word, there)
+            if (why := self._why_not(self._words, word, there)) and all(
+                word not in then.first or self._why_not(then, word, there) for then in since
             ):
                 self.find(f"{how}, though {why}", word)
 

@@ -71,6 +71,13 @@ async def test_a_request_may_have_what_the_bot_had_not_been_told_the_end_of(
         watch.found.clear()
         watch.check("told", ["qxbaaaaaxq"], told_step=told_step)
         assert watch.found
+        watch.found.clear()
+        watch.begin_step()
+        words.first["qxcaaaaaxq"] = Said("qxcaaaaaxq", scene.pg.person("Ada"), general, 22, at=3)
+        watch.begin_step()  # the bot is told of both in one packet, and asks in between
+        words.gone(22)
+        watch.check("told", ["qxcaaaaaxq"], told_step=told_step)
+        assert bool(watch.found) == (told_step is None)
 
 
 def test_what_may_be_told_is_known_of_each_word() -> None:
