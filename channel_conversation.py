@@ -48,10 +48,11 @@ class ChannelConversation:
     since: id of its first message, not counting earlier ones put before it. remote: what remote agents were told.
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
     message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
-    taken_back: deleted messages and forgotten people since the turn began; tainted: those people whose words its answer
-    may still have. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
-    tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
-    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
+    taken_back: deleted messages and forgotten people since the turn began, with the next_id then; tainted: those people
+    whose words its answer may have. looked_up: people whose words tools read, or earlier answers drew on, and the other
+    channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten
+    messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep out in
+    trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the history, the first
     message id since they last joined the server, or did not see the channel; seen_anew: the same of all since others
     than before may see the channel, or since what was said while the bot was away.
@@ -79,7 +80,7 @@ class ChannelConversation:
     sources: frozenset[int] = NOBODY
     looked_up: frozenset[int] = NOBODY
     tainted: frozenset[int] = NOBODY
-    taken_back: OrderedDict[Source, None] = field(default_factory=OrderedDict)
+    taken_back: OrderedDict[Source, int] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
     remote: RemoteMemory = field(default_factory=RemoteMemory)
@@ -285,6 +286,7 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
+        self.take_back([("person", author_id)])
         if author_id in self.people_told_of() | people_of(self.remote.told_before.values()):
             self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
@@ -311,7 +313,6 @@ class ChannelConversation:
         self.looked_up -= {author_id}
         self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
         self._change(changes | dict.fromkeys(theirs | told_of))
-        self.take_back([("person", author_id)])
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
         self.joined.pop(author_id, None)
@@ -349,7 +350,7 @@ class ChannelConversation:
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
-        gone = dict.fromkeys(sources)
+        gone = {source: max(self.next_id, self.taken_back.get(source, 0)) for source in sources}
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_REVISIONS:
             self.taken_back.popitem(last=False)
@@ -381,7 +382,11 @@ class ChannelConversation:
     def current(self, llm_history: History, unkept: Sequence[MessageRecord] = ()) -> History:
         """A running turn's history with the deletions and edits made since the turn began. unkept: messages as they are
         now whose words are not recorded here."""
-        changes = {**self.revisions, **{m.message_id: m for m in unkept if self.revisions.get(m.message_id)}}
+        # Only the history knows whose a trimmed message was that somebody forgotten had said, or that quotes them.
+        tags = tags_in(llm_history)
+        said = ((t["message_id"], who) for t in tags for who in (t["author_id"], t["reply_to_author_id"] or 0))
+        gone = dict.fromkeys(i for i, who in said if i < self.taken_back.get(("person", who), 0))
+        changes = {**gone, **self.revisions, **{m.message_id: m for m in unkept if self.revisions.get(m.message_id)}}
         return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:

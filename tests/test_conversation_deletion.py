@@ -143,6 +143,26 @@ def test_trimming_deletes_nothing_from_the_history_of_a_turn_that_runs(manager: 
     assert "first" in model_reads(conversation.llm_history)
 
 
+def test_forgetting_a_person_drops_what_a_turn_that_runs_was_told_of_them_also_if_it_was_trimmed(
+    manager: ConversationManager,
+) -> None:
+    conversation = manager.start(CHANNEL, [first := said(ANNA, "the first")])
+    quoting = said(BEN, "oh", reply_to_id=first.message_id, reply_to_author_id=ANNA, reply_to_text="the first")
+    manager.record_message(CHANNEL, quoting)
+    conversation.begin_turn()
+    being_made = turn(first, quoting)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(BEN))
+    manager.forget_author(CHANNEL, ANNA)
+    manager.record_message(CHANNEL, since := said(ANNA, "since then"))
+    being_made = [*being_made, *turn(since)]
+    assert first not in conversation.messages
+    assert "the first" not in model_reads(conversation.current(being_made))
+    manager.record_bot_response(CHANNEL, being_made)
+    assert "the first" not in model_reads(conversation.llm_history)
+    assert "since then" in model_reads(conversation.llm_history)
+
+
 def test_forgetting_a_person_drops_what_was_answered_to_them_or_out_of_their_words_so_far(
     manager: ConversationManager, conversation: ChannelConversation
 ) -> None:

@@ -105,6 +105,25 @@ async def test_what_is_deleted_while_an_answer_is_made_is_gone_also_if_thousands
     assert not on_disk(scene.folder, SECRET)
 
 
+async def test_who_is_forgotten_while_tools_run_is_left_out_also_of_what_was_trimmed_meanwhile(stub: StubModel) -> None:
+    stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    async with open_scene(stub) as scene:
+        scene.bot.conversations._max_messages = 4  # there is no setting
+        await scene.ask("Ada", "hello")
+        await scene.decision(scene.say("Chloe", f"my code is {SECRET}"))
+        stub.replies.append(Reply("Let me see.", before=gate, calls=CLOCK))
+        asked = scene.mention("Ada", "what is the time?")
+        await scene.until(lambda: SECRET in scene.told())
+        for _ in range(4):
+            await scene.decision(scene.say("Ben", "hello everybody"))
+        await scene.use("Chloe", "forget")
+        gate.set()
+        await scene.answer_to(asked)
+        assert SECRET not in scene.told()
+        await scene.ask("Ada", "what did Chloe say?")
+        assert SECRET not in scene.told()
+
+
 # Of somebody who opted out, whose question is told from where it waits
 
 
