@@ -17,7 +17,7 @@ from conversation import MessageRecord
 from discord_io.card import Card
 from discord_io.channel_wire import PostError, Wires
 from discord_io.split import MAX_LENGTH, clipped, length
-from state.awaiting import ConversationStateManager, Miss
+from state.awaiting import MISSES_BEFORE_ASKING_AGAIN, ConversationStateManager, Miss
 from state.prompts import Ask, AwaitingType, Prompt
 
 log = structlog.get_logger()
@@ -168,10 +168,12 @@ class PromptCards:
         return is_quoted or bool(quoting)
 
     def withdraw(self, channel_id: int, is_meant: Callable[[int | None], bool]) -> None:
-        """Ends the agent's prompts that are being posted, or on cards that are meant. is_meant: called with the id."""
+        """Ends the agent's prompts that are being posted, or on cards that are meant, and those of mini-apps that were
+        asked again below an answer of the agent's. is_meant: called with the id."""
         for prompt in self._states.prompts(channel_id):
             is_gone = is_meant(prompt.message_id) or prompt.id in self._being_posted
-            if prompt.miniapp_id is None and is_gone and self._states.clear_prompt(prompt):
+            is_below_answer = prompt.miniapp_id is None or prompt.misses >= MISSES_BEFORE_ASKING_AGAIN
+            if is_below_answer and is_gone and self._states.clear_prompt(prompt):
                 self.settle([prompt], WITHDRAWN)
 
     def forget(self, channel_id: int, user_id: int | None) -> None:

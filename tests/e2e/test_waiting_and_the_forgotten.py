@@ -15,7 +15,7 @@ from tests.e2e.test_asking import tool_results
 from tests.e2e.test_quoting_the_forgotten import QUOTING, SECRET, forgotten
 from tests.e2e.test_who_may_read import call, link, newcomer
 from tests.support.lives import in_snapshots, kill, life, on_disk
-from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
+from tests.support.scene import PATIENCE_SECONDS, Scene, choices, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns import turn_slots
 
@@ -130,6 +130,21 @@ async def test_what_a_mini_app_had_just_done_is_not_kept_with_a_question_that_wa
     finally:
         gate.set()
     await scene.answer_to(waits)
+
+
+async def test_a_mini_apps_question_that_is_asked_again_goes_with_those_whom_the_answer_above_it_quotes(
+    scene: Scene,
+) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    await scene.ask("Ben", "start a trip")
+    await scene.ask("Ben", "what is two and two?")
+    scene.stub.replies.append(Reply(f"Chloe says {SECRET}."))
+    again = await scene.ask("Ben", "and what did Chloe say?")
+    assert choices(again)
+    await scene.use("Chloe", "forget")
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
 
 
 async def test_what_people_were_to_allow_goes_with_those_it_quotes(scene: Scene) -> None:
