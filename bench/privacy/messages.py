@@ -66,7 +66,8 @@ class Messages(Ground):
         forward = self._pg.post(self._watch.channel, person, forward=message)
         private = person in self._words.opted_out
         names = [attached["filename"] for attached in message.attachments]
-        of = {said.word for said in self._words.first.values() if said.message_id == message.id}  # also in its files
+        said_in_it = (*self._words.first.values(), *self._words.answers)  # also in its files
+        of = {said.word for said in said_in_it if said.message_id == message.id}
         self._words.forwards += [
             Said(word, person, self._watch.channel, forward.id, self._words.step, private=private)
             for word in of.union(words_in([message.content, *names]))

@@ -61,12 +61,16 @@ class Together(Asking, Messages):
         return len(self._scene.stub.requests) + len(self._servers.openai.requests)
 
     async def _go_on(self, who: str, often: Sequence[Act], seldom: Sequence[Act]) -> None:
-        """Somebody writes several messages in one breath, and others of that channel do something meanwhile."""
-        with self._all_in(here := self._places.one(who)) as there:
+        """Somebody writes several messages in one breath, and takes some of them back, and others of that channel do
+        something meanwhile. What calls nobody, where the bot takes part, is for a judge."""
+        talks = [id_ for id_ in self._places.channels if self._scene.bot.conversations.get(id_)]
+        calls = not (seen := [id_ for id_ in talks if self._places.sees(who, id_)]) or self._random.random() < 0.4
+        with self._all_in(here := self._places.one(who) if calls else self._random.choice(seen)) as there:
             self.log.append(f"In one breath, in {here}:")
-            call = f"<@{self._pg.bot_id}> " if self._random.random() < 0.7 else ""
-            await self._post(who, here, f"{call}tell me about")
-            await self._some([who, who, self._random.choice(there)], often, seldom)
+            before, self._places.posted[who] = self._places.posted[who], []
+            await self._post(who, here, f"{f'<@{self._pg.bot_id}> ' if calls else ''}tell me about")
+            await self._some([who, who, self._random.choice(there)], often if calls else often[:2], seldom)
+            self._places.posted[who] = [*before, *self._places.posted[who]]
             self._begin_step()
             self._watch.ask_in(here)
             self.log.append("All pause.")
