@@ -60,6 +60,7 @@ class Parley(RunningBot):
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         self.parts.places.rearranged(guild.id)
+        self.parts.members.came_back(guild)
         if self.catch_up.of(guild.shard_id).available():
             self.take_up_missed(guild.shard_id)
 

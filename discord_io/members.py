@@ -48,6 +48,15 @@ class Members:
         known before: its people are no newcomers because of a reconnection."""
         self._current.clear()
 
+    def came_back(self, guild: discord.Guild) -> None:
+        """Notes who does not see a channel any more where they speak with the bot: events may have been missed."""
+        for place in (*guild.channels, *guild.threads):
+            conversation = self._conversations.get(place.id)
+            for user_id in conversation.participants if conversation else ():
+                member = self._known.get((guild.id, user_id))
+                if member and not sees(place, member):
+                    self._conversations.unseen(user_id, [place.id], lambda _: True)
+
     async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
         """Asks Discord for the roles of these people where they are not known and decide what they may read."""
         guild = self._client.get_guild(place.guild_id)

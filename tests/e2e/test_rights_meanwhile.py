@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -424,6 +425,30 @@ async def test_who_is_looked_up_without_that_role_is_told_nothing_of_meanwhile(s
         await stage.answer_to(asked)
         await stage.ask("Ada", f"now that he is out: {SECRET}")
         pg.give_role(ben, role)
+        await stage.ask("Ben", "back again. What was said?")
+        assert "back again" in stage.told()
+        assert "bluebell" not in stage.told()
+
+
+async def test_whoever_is_hidden_a_channel_and_shown_it_again_while_the_gateway_is_away_is_told_nothing_of_meanwhile(
+    stage: Scene,
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    pg, ben = stage.pg, stage.pg.person("Ben")
+
+    async def changes_while_away(change: Callable[..., None]) -> None:
+        ready = stage.bot.wait_for("ready")
+        pg.invalidate(resumable=False)
+        change(pg.channel("general"), "view_channel", member=ben)
+        await ready
+        await caught_up(stage)
+
+    async with life(stage):
+        pg.deny(pg.channel("general"), "read_message_history", member=ben)
+        await stage.ask("Ben", "hello, I am here")
+        await changes_while_away(pg.deny)
+        await stage.ask("Ada", f"now that he is out: {SECRET}")
+        await changes_while_away(pg.allow)
         await stage.ask("Ben", "back again. What was said?")
         assert "back again" in stage.told()
         assert "bluebell" not in stage.told()
