@@ -20,7 +20,8 @@ class Access(Ground):
     async def _hide_or_show_history(self, who: str) -> None:
         """Somebody may not read what was said in a channel before they came, as who joins later, or may again."""
         if who != MANAGER:
-            channel = self._random.choice([id_ for id_ in self._places.channels if self._places.sees(who, id_)])
+            seen = [id_ for id_ in self._places.channels if self._places.sees(who, id_)]
+            channel = self._places.here if self._places.here in seen else self._random.choice(seen)
             self._watch.ask_in(ANYWHERE)
             shows = self._places.hide_or_show_history(channel, who)
             self.log.append(f"{MANAGER} {'shows' if shows else 'hides'} the history of {channel} to {who}")
