@@ -88,6 +88,9 @@ class Changes:
         quoted = {m.reply_to_id or 0 for m in seen.values() if m.is_persons and m.reply_to_text} - unfinished
         if deleted := {*seen, *lines, *(i for i in quoted if i >= max(since, first))} - there.keys():
             self.deleted(channel_id, deleted)
+            # What the bot posted meanwhile, and did not store, may be based on their words.
+            authors = {seen[i].author_id for i in deleted & seen.keys() if seen[i].is_persons}
+            self._conversations.record_looked_up(channel_id, [("person", who) for who in authors])
         listening = self._offers.get(channel_id)
         # Restoring an open offer checks its message itself.
         offered = {listening.offer.subject_id} if listening and listening.offer else set()

@@ -43,6 +43,7 @@ class ExpiredConversations(dict[int, tuple[StoredConversation, list[MessageRecor
         if conversation := self._conversations.get(channel_id):
             self._conversations.follow(channel_id)
             self._conversations.record_looked_up(channel_id, [("person", who) for who in exchange.people])
+            said = [question, *(replace(part, drew_on=conversation.looked_up) for part in exchange.answer)]
             for record in said:
                 self._conversations.record_message(channel_id, record, by_model=False)
             said = [conversation.find(record.message_id) or record for record in said]

@@ -96,6 +96,30 @@ async def test_what_stands_of_half_an_answer_is_told_and_not_finished(scene: Sce
     assert scene.told().index("Tim") < scene.told().index("First words,") < scene.told().index("what is it called?")
 
 
+async def test_an_answer_that_stands_goes_with_whoever_deleted_what_it_is_based_on_before_they_are_forgotten(
+    scene: Scene,
+) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+        await scene.ask("Ada", "how are you?")
+        told = scene.say("Chloe", "my cat is called Bluebell")
+        await scene.decision(told)
+        await scene.bot.snapshots.settled()
+    scene.stub.replies.append(Reply("It is called Bluebell."))
+    async with unstored(scene):
+        await scene.ask("Ada", "what is it called?")
+    scene.pg.delete(told)
+    async with life(scene):
+        await scene.at_rest()
+        assert scene.journal.find("recalled")
+        await scene.use("Chloe", "forget")
+        await scene.ask("Ada", "what was that?")
+        assert "Bluebell" not in scene.told()
+        await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Bluebell")
+
+
 @pytest.mark.parametrize(("silence", "is_answered"), [(100, True), (200, False)])
 async def test_a_conversation_is_as_old_as_what_stands_of_it(scene: Scene, silence: float, is_answered: bool) -> None:
     assert scene.clock
