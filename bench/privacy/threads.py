@@ -27,12 +27,13 @@ class Threads(Messages):
         person = self._ids[who]
         starters = [m for m in self._pg.messages(channel)[-15:] if m.id not in self._pg.world.threads]
         starter = self._random.choice([m for m in starters if m.type in (0, REPLY)] or [None])
-        private, title = self._random.random() < 0.3, self._words.new()
+        others, title = [*(self._words.readers[channel] - {person})], self._words.new()
+        private = bool(others) and self._random.random() < 0.3
         how: dict[str, Any] = {"private": True} if private else {"message": starter}
         self._ask_in(who, channel)
         thread = self._pg.open_thread(channel, person, f"about {title}", **how)
         if private:
-            member = self._random.choice([*(self._words.readers[channel] - {person})])
+            member = self._random.choice(others)
             self._words.readers[thread] = self._places.members[thread] = frozenset((person, member))
             for member_id in (member, self._pg.bot_id):
                 self._pg.add_to_thread(thread, member_id)
