@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +83,20 @@ async def running(server: McpServer, limits: Limits = SOON) -> AsyncIterator[Wat
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[McpServer]:
+    """An MCP server over HTTP that answers so."""
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")
+    finally:
+        await runner.cleanup()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -416,16 +430,10 @@ async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the
         body = {"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {}
         return web.json_response(body, headers={"Mcp-Session-Id": "one"})
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     apart = 0.1
     limits = replace(SOON, listed=apart)
-    async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"), limits):
+    async with serving(answer) as server, running(server, limits):
         await often.wait()
-    await runner.cleanup()
     assert opened[3] - opened[0] > 1.5 * apart  # the first may have come late
 
 
@@ -438,14 +446,9 @@ async def test_what_is_packed_or_too_much_at_once_is_refused_before_it_takes_mem
             return web.Response(body=gzip.compress(body), headers={"Content-Encoding": "gzip"})
         return web.Response(body=body, content_type="application/json")
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     with capture_logs() as entries:
-        async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")):
-            await runner.cleanup()
+        async with serving(answer) as server, running(server):
+            pass
     refused = [entry["detail"] for entry in entries if entry["event"] == "model_response_refused"]
     assert refused[0].startswith("it is packed as gzip" if is_packed else f"more than {MAX_RESPONSE:,} bytes")
 
@@ -470,13 +473,7 @@ async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_al
             told = {"error": {"code": -32601, "message": "unknown"}}
         return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")) as connection:
-        await runner.cleanup()
+    async with serving(answer) as server, running(server) as connection:
         assert len(connection.tools) == (MAX_LISTED_BYTES // len(description) + 1 if description else MAX_LISTED)
         assert pages == 3
 
@@ -503,17 +500,14 @@ async def test_the_request_of_a_call_that_is_given_up_is_closed() -> None:
             return response
         return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server, limits = McpServer("slow", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"), replace(SOON, call=0.2)
     use_mcp()
-    async with running(server, limits) as connection, asyncio.timeout(PATIENCE):
+    async with (
+        serving(answer) as server,
+        running(server, replace(SOON, call=0.2)) as connection,
+        asyncio.timeout(PATIENCE),
+    ):
         assert "did not answer within" in await connection.call("hang", {})
         await is_closed.wait()
-    await runner.cleanup()
 
 
 # Those that never start
