@@ -52,10 +52,9 @@ class ChannelConversation:
     whose words its answer may have. looked_up: people whose words tools read, or earlier answers drew on, and the other
     channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten
     messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep out in
-    trimmed messages.
-    has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the history, the first
-    message id since they last joined the server, or did not see the channel; seen_anew: the same of all since others
-    than before may see the channel, or since what was said while the bot was away.
+    trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the
+    history, the first message id since they last joined the server, or did not see the channel; seen_anew: the same of
+    all since others than before may see the channel, or since what was said while the bot was away.
     came_from: the channel it moved here from, and the last message there. unwelcome: what was done to an unprompted
     answer; follow-ups are off until somebody calls the bot. has_answered: whether the current or last turn has recorded
     its history. passed_over: messages older than told_through that the model was not told, since each waited for a turn
@@ -350,7 +349,8 @@ class ChannelConversation:
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
-        gone = {source: max(self.next_id, self.taken_back.get(source, 0)) for source in sources}
+        until = self.next_id
+        gone = {source: max(until, self.taken_back.get(source, 0)) for source in sources}
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_REVISIONS:
             self.taken_back.popitem(last=False)
