@@ -8,7 +8,6 @@ gc.disable()  # while importing, which then takes a seventh less time
 
 import signal
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import discord
@@ -21,7 +20,6 @@ from config import Settings, load_settings
 from conversation import Unwelcome
 from discord_io.incoming_messages import STEPS
 from discord_io.message_records import replied_to_id
-from discord_io.who_may_read import rules_of
 from running_bot import RunningBot
 
 if __name__ == "__main__":
@@ -46,7 +44,6 @@ class Parley(RunningBot):
         # Not on_shard_ready, which comes a second later, even if the connection was lost meanwhile.
         self.health.gateway_up(shard_id)
         self.catch_up.of(shard_id).hold_back()
-        self.parts.members.missed()
         self._unready.add(shard_id)
         self._background.start(self.parts.other_process.connected(shard_id))
 
@@ -60,7 +57,6 @@ class Parley(RunningBot):
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         self.parts.places.rearranged(guild.id)
-        self.parts.members.came_back(guild)
         if self.catch_up.of(guild.shard_id).available():
             self.take_up_missed(guild.shard_id)
 
@@ -77,15 +73,12 @@ class Parley(RunningBot):
 
     async def on_message(self, message: discord.Message) -> None:
         channel_id, guild_id = message.channel.id, message.guild.id if message.guild else 0
-        self._note_roles(message.author)
         if self.user and message.author.id == self.user.id:
             self.parts.other_process.overheard(message)
             self.turns.overheard(channel_id, message.id, message.content, replied_to_id(message))
             return
         if message.type in STEPS:
             self.parts.reader.count(message)
-            for user in message.mentions:  # who is added may have left before, of which nothing tells
-                self.conversations.unseen(user.id, [channel_id], lambda _: True)
         if message.reference and (answered_id := replied_to_id(message)) and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
         if self.health.is_lost(self._shards.of(guild_id)):  # the message is replayed, from meanwhile
@@ -95,18 +88,15 @@ class Parley(RunningBot):
         await self.parts.inbox.take(message, hears_out=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
-        self._note_roles(interaction.user)
         if interaction.type is discord.InteractionType.modal_submit:  # clicks are handled by answer_clicks()
             await answer_when_open(self.parts.gate, interaction, self.parts.sent_form, self.parts.break_off)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
-        self._note_roles(payload.user)
         self.states.typing(payload.channel_id, payload.user_id)
         self.bursts.typing(payload.channel_id, payload.user_id)
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id = payload.message, payload.channel_id
-        self._note_roles(message.author)
         if self.user and message.author.id == self.user.id:
             self.turns.overheard(channel_id, message.id, message.content)
         elif not message.message_snapshots:  # a forward cannot be edited, and whose words it has was found out before
@@ -124,7 +114,6 @@ class Parley(RunningBot):
         self.parts.changes.deleted(payload.channel_id, payload.message_ids)
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
-        self._note_roles(payload.member)
         if payload.member is None or payload.member.bot:
             return
         if payload.emoji.name.startswith(THUMBS_DOWN):  # a skin tone may follow
@@ -152,24 +141,6 @@ class Parley(RunningBot):
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         if before.category_id != after.category_id:
             self.parts.places.rearranged(after.guild.id)
-        if rules_of(before) != rules_of(after):
-            self._seen_anew([after, *getattr(after, "threads", ())])
-
-    async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:
-        if before.permissions != after.permissions:
-            self._seen_anew([*after.guild.channels, *after.guild.threads])
-
-    async def on_guild_role_delete(self, role: discord.Role) -> None:
-        self._seen_anew([*role.guild.channels, *role.guild.threads])
-
-    def _seen_anew(self, places: Sequence[discord.abc.GuildChannel | discord.Thread]) -> None:
-        self.conversations.seen_anew(place.id for place in places)
-        self.turns.readers_changed(place.id for place in places)
-
-    def _note_roles(self, user: discord.abc.User | None) -> None:
-        """Notes somebody's roles, of which only what they do themselves tells."""
-        if isinstance(user, discord.Member):
-            self.turns.readers_changed(self.parts.members.note(user))
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self.parts.places.rearranged(channel.guild.id)

@@ -30,7 +30,7 @@ from llm_history import (
 from remote_memory import RemoteMemory
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import NOBODY, MessageRecord, Source, requoted
+from state.message import NOBODY, MessageRecord, Source, requoted, unquoting
 from state.optout import UNREAD, without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, people_of
@@ -48,17 +48,15 @@ class ChannelConversation:
     since: id of its first message, not counting earlier ones put before it. remote: what remote agents were told.
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
     message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
-    taken_back: deleted messages and forgotten people since the turn began, with the next_id then; tainted: those people
-    whose words its answer may have. looked_up: people whose words tools read, or earlier answers drew on, and the other
-    channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten
-    messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep out in
-    trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. joined: of who may not read the
-    history, the first message id since they last joined the server, or did not see the channel; seen_anew: the same of
-    all since others than before may see the channel, or since what was said while the bot was away.
-    came_from: the channel it moved here from, and the last message there. unwelcome: what was done to an unprompted
-    answer; follow-ups are off until somebody calls the bot. has_answered: whether the current or last turn has recorded
-    its history. passed_over: messages older than told_through that the model was not told, since each waited for a turn
-    of its own. is_revived: it had expired, and was restored for a missed message.
+    taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
+    people whose words its answer may have. looked_up: people whose words tools read, or earlier answers drew on, and
+    the other channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources:
+    forgotten messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep
+    out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
+    moved here from, and the last message there. unwelcome: what was done to an unprompted answer; follow-ups are off
+    until somebody calls the bot. has_answered: whether the current or last turn has recorded its history. passed_over:
+    messages older than told_through that the model was not told, since each waited for a turn of its own. is_revived:
+    it had expired, and was restored for a missed message.
     """
 
     channel_id: int
@@ -89,8 +87,6 @@ class ChannelConversation:
     declines: Declines = NO_DECLINES
     has_answered: bool = False
     has_asked_for_thread: bool = False
-    joined: dict[int, int] = field(default_factory=dict)
-    seen_anew: int = 0
     came_from: tuple[int, int] | None = None
     has_other_bots: bool = False
     is_revived: bool = False
@@ -223,24 +219,17 @@ class ChannelConversation:
             m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
         ]
 
-    @property
-    def next_id(self) -> int:
-        """An id above those of its messages."""
-        return max((m.message_id + 1 for m in self.messages), default=0)
-
-    def seen_since(self, people: Collection[int]) -> int:
-        """The first message id at which all these people had spoken here, since they joined the server and may see the
-        channel, and so were present; 0 for no people."""
-        if not people:  # as nearly always: everybody may read the history
-            return 0
-        # Messages read from before the conversation do not show who was present all the time.
-        own = [m for m in self.messages if m.message_id >= self.since]
-
-        def first(who: int) -> int:
-            joined = max(self.joined.get(who, 0), self.seen_anew)
-            return next((m.message_id for m in own if m.author_id == who and m.message_id >= joined), self.next_id)
-
-        return max(map(first, people))
+    def open_to(self, newcomers: Collection[int], asked: Collection[int]) -> dict[int, MessageRecord]:
+        """The messages, by id, that the model is told for people who may not read the history: of one person their own
+        and the answers to them, of several the answers to all of them; and what is asked now, by these ids. Without
+        quotes of other messages."""
+        own = {
+            m.message_id: m
+            for m in self.messages
+            if m.message_id in asked
+            or (m.addressees.issuperset(newcomers) if m.is_bot else {m.author_id}.issuperset(newcomers))
+        }
+        return {message_id: unquoting(m, own) for message_id, m in own.items()}
 
     def people_told_of(self) -> set[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
@@ -314,7 +303,6 @@ class ChannelConversation:
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
-        self.joined.pop(author_id, None)
         self._replay(self.messages)
 
     def left_states(self) -> LeftStates:
@@ -349,7 +337,7 @@ class ChannelConversation:
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
-        until = self.next_id
+        until = max((m.message_id + 1 for m in self.messages), default=0)  # an id above those of its messages
         gone = {source: max(until, self.taken_back.get(source, 0)) for source in sources}
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_REVISIONS:

@@ -268,33 +268,11 @@ class ConversationManager:
             moved = self.start(thread_id, conversation.messages, conversation.told_off)
             # The messages put before the conversation still do not show who was present.
             moved.since = conversation.since
-            moved.joined, moved.seen_anew = conversation.joined, conversation.seen_anew
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             moved.looked_up = conversation.looked_up  # it may stand in what replies quote
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
             moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)
-
-    def seen_anew(self, channel_ids: Iterable[int]) -> None:
-        """Notes that others than before may see these channels: who spoke before may not have been there all the
-        time."""
-        for conversation in filter(None, map(self._conversations.get, channel_ids)):
-            conversation.seen_anew = conversation.next_id
-            self._on_change(conversation.channel_id)
-
-    def unseen(self, user_id: int, channel_ids: Iterable[int], is_hidden: Callable[[int], bool]) -> None:
-        """Notes which of these channels are hidden from somebody: that they spoke there before does not show that they
-        were there since. is_hidden: asked of the channels where they spoke alone, as it may take 0.1 ms."""
-        for conversation in filter(None, map(self._conversations.get, channel_ids)):
-            if user_id in conversation.participants and is_hidden(conversation.channel_id):
-                conversation.joined[user_id] = conversation.next_id
-                self._on_change(conversation.channel_id)
-
-    def missed(self, channel_id: int, message_id: int) -> None:
-        """Notes that the bot is told this message later. Who spoke before may not have seen the channel meanwhile."""
-        if conversation := self._conversations.get(channel_id):
-            conversation.seen_anew = max(conversation.seen_anew, message_id)
-            self._on_change(channel_id)
 
     def unopened(self) -> list[tuple[int, int]]:
         """The threads to which a conversation moved and where nothing was said yet, each with the channel before it."""
@@ -330,8 +308,6 @@ class ConversationManager:
             declines=kept.declines,
             looked_up=kept.looked_up,
             has_asked_for_thread=kept.has_asked_for_thread,
-            joined=dict(kept.joined),
-            seen_anew=kept.seen_anew,
             came_from=kept.came_from,
         )
 
@@ -395,8 +371,6 @@ class ConversationManager:
             declines=stored.declines,
             looked_up=stored.looked_up,
             has_asked_for_thread=stored.has_asked_for_thread,
-            joined=dict(stored.joined),
-            seen_anew=stored.seen_anew,
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )

@@ -15,8 +15,7 @@ class Incoming:
 
     conversation: the place's active one, or None. bot_id: the bot's user id. may_send, may_react: the bot's permissions
     there. manages: whether the author may delete others' messages there. reads_history: whether the author may read
-    messages from before they joined; joined: the lowest id of messages since then, 0: unknown. role_ids: the author's
-    roles; None: unknown.
+    the history there, as far as it is known. role_ids: the author's roles; None: unknown.
     """
 
     record: MessageRecord
@@ -28,7 +27,6 @@ class Incoming:
     may_react: bool = True
     manages: bool = False
     reads_history: bool = True
-    joined: int = 0
     role_ids: frozenset[int] | None = frozenset()
 
     @property

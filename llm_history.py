@@ -6,7 +6,7 @@ keeps its own data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -33,6 +33,7 @@ from state.session_messages import Message, MessageCategory, left_out
 from state.spending import CHARACTERS_PER_TOKEN, estimated
 
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
+TO_OTHERS = "(Here you answered somebody else.)"
 CONTEXT_LENGTH = 2  # messages by which a summary is told
 SUMMED_UP = "What was said here before this came to, in short:"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
@@ -61,7 +62,8 @@ Read and written by pydantic-ai's own adapter: building another one, as even Pla
 
 
 class Tag(TypedDict):
-    """The ids that a piece of a prompt carries. file: the key of the file whose text it is; empty: an author's name."""
+    """The ids that a piece of a prompt carries. file: the key of the file whose text it is; empty: the name of somebody
+    whom the model is to answer."""
 
     message_id: int
     author_id: int
@@ -337,28 +339,24 @@ def unsaid(
     return kept
 
 
-def seen_since(history: Sequence[ModelMessage], since: int, said: Mapping[int, MessageRecord]) -> list[ModelMessage]:
-    """The history from this message on: without earlier messages, quotes of them, and answers to them alone.
+def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], people: Set[int]) -> list[ModelMessage]:
+    """The history with these messages alone, and the answers that all of these people had asked for.
 
-    Tool results and waiting runs go where they may draw on earlier messages; a newcomer's run was told none. said: the
-    messages from there on, and the questions, without such quotes; others with one are left out.
+    said: message ids to messages without quotes of others. Tool results go, and waiting runs but those for these
+    people, which were told no more.
     """
-    kept, told, has_before = list[ModelMessage](), set[int](), False
+    kept, is_told, is_theirs = list[ModelMessage](), False, False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told = _told_in(message)
-            has_before = has_before or min(told, default=0) < since or origin_in(message) is not None
-        if max(told, default=0) < since and told.isdisjoint(said):
-            continue
-        drawn = has_before if uses_tools(message) else min(told) < since and not _kept_beside(message).get("newcomers")
-        if isinstance(message, ModelResponse) and drawn:
-            message = replace(message, metadata=None)  # noqa: PLW2901
-        kept.append(message)
-    changes: Changes = {}
-    for tag in tags_in(kept):
-        if min(tag["message_id"], tag["reply_to_id"] or since) < since or tag["reply_to_id"] in changes:
-            changes[tag["message_id"]] = said.get(tag["message_id"])
-    return reworded(kept, changes)
+            is_told = not _told_in(message).isdisjoint(said)
+            is_theirs = people <= {tag["author_id"] for tag in tags_in([message]) if tag.get("file") == ""}
+        if isinstance(message, ModelResponse):
+            parts = message.parts if is_theirs else [TextPart(TO_OTHERS)]
+            metadata = message.metadata if people <= {*_kept_beside(message).get("newcomers", ())} else None
+            message = replace(message, parts=parts, metadata=metadata)  # noqa: PLW2901
+        if is_told:
+            kept.append(message)
+    return reworded(kept, {tag["message_id"]: said.get(tag["message_id"]) for tag in tags_in(kept)})
 
 
 def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:

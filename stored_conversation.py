@@ -113,7 +113,7 @@ class StoredConversation:
 
     since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
     remote, states, told_before: as of RemoteMemory, remote its `asked`. unwelcome, declines, looked_up,
-    has_asked_for_thread, joined, seen_anew, came_from: as of ChannelConversation.
+    has_asked_for_thread, came_from: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -129,8 +129,6 @@ class StoredConversation:
     declines: Declines = NO_DECLINES
     looked_up: frozenset[int] = frozenset()
     has_asked_for_thread: bool = False
-    joined: dict[int, int] = field(default_factory=dict)
-    seen_anew: int = 0
     came_from: tuple[int, int] | None = None
 
     def to_json(self) -> bytes:

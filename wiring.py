@@ -212,6 +212,7 @@ class Parts(StateParts):
             preparing,
             self.records,
             slots,
+            self.readers,
             waiting=lambda channel_id: self.pending.waiting_in(channel_id) | self.bursts.undecided(channel_id),
             clock=self._clock,
         )
@@ -222,7 +223,6 @@ class Parts(StateParts):
             miniapps=self.miniapps,
             offers=self.offers,
             discord=self.wires,
-            readers=self.members,
         )
         maker = TurnMaker(
             self.conversations,

@@ -16,10 +16,10 @@ from counts import Counts, Faults
 from decider import RecentDecisions
 from discord_io.discord_wire import Wires
 from discord_io.incoming_messages import MessageReader
-from discord_io.members import Members
 from discord_io.other_process import OtherProcess
 from discord_io.places import Places, categories_of, guild_of
 from discord_io.prompt_cards import PromptCards
+from discord_io.readers import Readers
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from health import Health
@@ -136,7 +136,7 @@ class StateParts:
         )
         self.other_process = OtherProcess(self._client, self.shards, self._clock)
         self.wires = Wires(self._client, self.learning, self.other_process)
-        self.members = Members(self._client, self.conversations)
+        self.readers = Readers(self._client)
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
         )

@@ -130,8 +130,8 @@ class Suspended(BaseModel):
 
     said: its messages since the prompt, without people's words; calls: its questions, in this order; results: the
     answers so far, by the call's id. words_of: the sources of the words in said, calls and results; conversation.py
-    looks for this key. people: for whom it runs, the newest to ask last; newcomers: those of them who may not read what
-    was said before they came, and so was not told the run, whoever answers; allowed: who allowed a call, by its id.
+    looks for this key. people: for whom it runs, the newest to ask last; newcomers: those of them who may not read the
+    history, which the run was not told either, whoever answers; allowed: who allowed a call, by its id.
     model: the name of the model that it continues with; empty: the default.
     """
 

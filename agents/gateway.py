@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from conversation import MessageRecord
 from discord_io.made_files import MadeFile
 from files.reading import Reading
-from llm_history import seen_since
+from llm_history import only
 from miniapps.base import FollowUp
 from place import Place
 from state.agent_state import AgentState
@@ -30,8 +30,8 @@ class Asked:
     people: all whose questions are answered together; what one of them may not read is shown to none. links: the
     messages that people linked to in the conversation, each with the id of the user who did. allowed: who allowed a
     call that needed approval, by the call's id. made: files from tools, to be posted with the answer. is_direct: they
-    asked in a direct message, where nobody else reads. newcomers: those who may not read messages from before they
-    joined.
+    asked in a direct message, where nobody else reads. newcomers: those who may not read the
+    history there.
     """
 
     guild_id: int
@@ -87,11 +87,11 @@ class AgentRequest:
 
     state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
-    kept. since: the id of the first message that all who ask may read; the model is sent nothing older, though the
-    history keeps it. said: the conversation's messages as they are now. may_decline: nobody called the bot, so the
-    agent may stay silent. allowance: from which its model's calls are reserved, and in which they are counted; None:
-    they are not. attached: the results of reading the files of the transcript's messages, by the files' keys; other
-    files are not mentioned. model: the name of the model to use, if there are several; None: the default.
+    kept. said: where somebody who asks may not read the history, the messages, by id, that the model is told of it,
+    though the history keeps more; None: all. may_decline: nobody called the bot, so the agent may stay silent.
+    allowance: from which its model's calls are reserved, and in which they are counted; None: they are not. attached:
+    the results of reading the files of the transcript's messages, by the files' keys; other files are not mentioned.
+    model: the name of the model to use, if there are several; None: the default.
     """
 
     history: Sequence[ModelMessage]
@@ -111,8 +111,7 @@ class AgentRequest:
     state: AgentState | None = None
     shared: Mapping[str, str] = field(default_factory=dict)
     is_private: bool = False
-    since: int = 0
-    said: Sequence[MessageRecord] = ()
+    said: Mapping[int, MessageRecord] | None = None
     may_decline: bool = False
     allowance: Allowance | None = None
     attached: Mapping[str, Reading] = field(default_factory=dict)
@@ -125,15 +124,11 @@ class AgentRequest:
 
     @property
     def seen(self) -> AgentRequest:
-        """The request without the messages before `since`, which not all who ask may read, and quotes of them."""
-        asked = {question.message_id for question in self.questions}
-        seen = [m for m in self.transcript if m.message_id >= self.since or m.message_id in asked]
-        said = {m.message_id: unquoting(m, self.since) for m in self.said if m.message_id >= self.since}
-        return replace(
-            self,
-            history=seen_since(self.history, self.since, said),
-            transcript=[unquoting(m, self.since) for m in seen],
-        )
+        """The request as the model is told it."""
+        if (said := self.said) is None:
+            return self
+        told = [unquoting(m, said) for m in self.transcript if m.message_id in said]
+        return replace(self, history=only(self.history, said, self.asked.newcomers), transcript=told)
 
 
 class FailureKind(StrEnum):

@@ -129,16 +129,14 @@ class GeneralAgent:
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
-        seen = request.seen if request.since else request
+        seen = request.seen
         waited = find_suspended(seen.history, request.reply.ask_id) if request.reply else None
-        if waited and not request.asked.newcomers.issubset(waited[1].people):
-            waited = None  # not all who ask now may see the tool results of that run
         if request.place.held.settings.tools is False:
             waited = None  # tools were switched off since it asked
         by = self._models.named(waited[1].model if waited else request.model)
         place, rules = request.place, rules_of(request.place, self._instructions)
         # Whether the provider may store the turn, and its stored conversation be used.
-        is_stored = not (request.is_private or request.since)
+        is_stored = not request.is_private and request.said is None
         content = turn_content(seen)
         # Pictures that it remembers are billed again with each request.
         remembers = is_stored and by.model is self._models.default and not any(map(is_picture, content))

@@ -167,7 +167,7 @@ def next_history(
     # The ids of sent messages are kept, even if their text is deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
     # Of messages that not all who ask may read, the history keeps more than was sent.
-    items = content if content and not request.since else turn_content(request)
+    items = content if content and request.said is None else turn_content(request)
     kept = [item for item in items if isinstance(item, TextContent) and item.metadata != ONCE]
     prompt = ModelRequest(parts=[UserPromptPart(content=kept)], metadata=told_ids)
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history

@@ -67,7 +67,7 @@ class Asking:
             return NOTHING_TO_READ
         asked = self._reader.clicked(interaction, ANSWER_IT, None)
         if not asked.reads_history:
-            told = unquoting(told, told.message_id)
+            told = unquoting(told)
         return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked), [told])
 
 

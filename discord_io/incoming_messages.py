@@ -137,7 +137,6 @@ class MessageReader:
             may_react=allowed.add_reactions and not _is_locked(channel, allowed),
             manages=authors is not None and authors.manage_messages,
             reads_history=reads_history(channel, authors),
-            joined=_joined(author),
             role_ids=_role_ids(guild, author),
         )
 
@@ -173,7 +172,6 @@ class MessageReader:
             bot_id,
             self._clock(),
             reads_history=reads_history(interaction.channel, permissions_of(interaction.user, interaction.channel)),
-            joined=_joined(interaction.user),
             role_ids=_role_ids(interaction.guild, interaction.user),
         )
 
@@ -281,12 +279,6 @@ def _role_ids(guild: discord.Guild | None, author: discord.abc.User) -> frozense
     if guild is None:
         return frozenset()
     return frozenset(role.id for role in author.roles) if isinstance(author, discord.Member) else None
-
-
-def _joined(user: discord.abc.User) -> int:
-    """The lowest id of messages since somebody joined the server; 0: unknown, as where a message is read later."""
-    at = user.joined_at if isinstance(user, discord.Member) else None
-    return discord.utils.time_snowflake(at) if at else 0
 
 
 def _is_place(channel: object) -> bool:

@@ -34,11 +34,6 @@ def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
     return PERMISSIONS[needed_to_read(channel)] <= allowed
 
 
-def may_see(channel: discord.abc.GuildChannel | discord.Thread, allowed: discord.Permissions) -> bool:
-    """Whether these permissions let somebody see new messages in the channel."""
-    return allowed.view_channel and (allowed.connect or channel.type not in VOICE)
-
-
 async def is_in(channel: Channel, user_id: int) -> bool:
     """Whether somebody is a member of a private thread, by asking Discord; True for any other channel."""
     if not _is_private(channel):
@@ -66,11 +61,6 @@ def has_rules(channel: object) -> TypeGuard[Channel]:
 
 def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
     return channel.parent if isinstance(channel, discord.Thread) else channel
-
-
-def rules_of(channel: discord.abc.GuildChannel) -> dict[int, tuple[int, int]]:
-    """What the overwrites of a channel allow and deny, by the id of the role or member."""
-    return {one.id: (one.allow, one.deny) for one in channel._overwrites}  # noqa: SLF001 - as in _set_in()
 
 
 def is_read_by_all_of(there: Channel, here: Channel) -> bool:

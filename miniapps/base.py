@@ -171,7 +171,8 @@ class MiniApp(ABC):
     def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002 - most keep nothing
         """The messages whose words it keeps there, or has in its soft context: message id -> author id.
 
-        With 0: 0 it also keeps something of messages that are gone, which people who came since are not told either.
+        With 0: 0 it also keeps something of messages that are gone, which who may not read the history is not told
+        either.
         """
         return {}
 

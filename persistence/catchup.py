@@ -346,13 +346,11 @@ class CatchUp:
             if message.id not in answered | recalled:
                 self.expired.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
-                self._conversations.missed(channel_id, message.id)
                 await self._inbox.take(message)
             elif not self._inbox.is_over(message.id) and (found := await self._backlog.exchange(there, message, known)):
                 recalled |= {part.message_id for part in found.answer}
                 answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
                 self.expired.recall(channel_id, replace(found, answer=answer))
-                self._conversations.missed(channel_id, message.id)
         return True
 
     async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:

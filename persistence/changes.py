@@ -103,8 +103,6 @@ class Changes:
                 is_changed = lines[message_id] != line_of(new)
             if is_changed:
                 self.revised(channel_id, guild_id, new, is_by_author=True)
-                # Who spoke before may not have seen the channel meanwhile.
-                self._conversations.seen_anew(self._places_of(channel_id))
         return messages
 
     def _places_of(self, channel_id: int) -> list[int]:

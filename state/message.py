@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -304,9 +304,9 @@ def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> Messag
     return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files, drew_on=drew_on)
 
 
-def unquoting(message: MessageRecord, since: int) -> MessageRecord:
-    """The message without its quote, and the quoted files, if it replies to one from before `since`."""
-    return message if message.reply_to_id is None or message.reply_to_id >= since else requoted(message, None)
+def unquoting(message: MessageRecord, told: Container[int] = ()) -> MessageRecord:
+    """The message without its quote, and the quoted files, unless it replies to one of those told."""
+    return message if message.reply_to_id is None or message.reply_to_id in told else requoted(message, None)
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

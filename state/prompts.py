@@ -79,7 +79,7 @@ class Ask:
 
     @property
     def newcomers(self) -> frozenset[int]:
-        """The people for whom the agent asks and who may not read what was said before they came, whoever answers."""
+        """The people for whom the agent asks and who may not read the history, whoever answers."""
         return frozenset(self.context.get(NEWCOMERS, ()))
 
     @property

@@ -32,20 +32,6 @@ def manager(clock: FakeClock) -> ConversationManager:
     return ConversationManager(60, clock=clock)
 
 
-def test_what_was_said_before_a_newcomer_came_is_not_theirs_where_it_goes_on_in_a_thread(
-    manager: ConversationManager,
-) -> None:
-    """An old word of theirs, read from before the conversation, does not show that they were there all the while."""
-    old, secret, asked = said(CLEO, "hi"), said(ANNA, "our secret"), said(ANNA)
-    manager.start(CHANNEL, [asked]).precede([old, secret])
-    manager.move(CHANNEL, CHANNEL + 1)
-    later = said(CLEO, "what was said?")
-    manager.record_message(CHANNEL + 1, later)
-    thread = manager.get(CHANNEL + 1)
-    assert thread
-    assert thread.seen_since({CLEO}) == later.message_id
-
-
 def test_whoever_told_the_bot_to_keep_out_is_left_alone_where_it_goes_on_in_a_thread(
     clock: FakeClock,
 ) -> None:

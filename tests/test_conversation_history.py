@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 )
 
 from conversation import ChannelConversation, ConversationManager
-from llm_history import as_context, context_of, cut, seen_since, told, uses_tools
+from llm_history import as_context, context_of, cut, only, told, uses_tools
 from state.message import AttachedFile
 from state.optout import FORGOTTEN
 from tests.support.clock import NOON, FakeClock
@@ -134,7 +134,7 @@ def test_a_summary_is_not_for_whoever_may_not_read_what_was_before() -> None:
     made = cut([*turn(asked[0]), *turn(asked[1])], 1)
     assert made
     history = [*as_context("They met.", made.origin), *turn(asked[1])]
-    assert seen_since(history, asked[1].message_id, {}) == history[2:]
+    assert model_reads(only(history, {asked[1].message_id: asked[1]}, {BEN})) == "Ben: since\n"
 
 
 @pytest.mark.parametrize("how", ["edited", "file", "deleted", "answer", "forgotten", "meanwhile", "other"])

@@ -90,11 +90,11 @@ async def test_who_may_not_read_the_history_is_answered_by_none_that_remembers_i
     bench.answering._team._shares = True
     await bench.answered(text="docs: what does Ben do in Paris?")
     asked = bench.say(BEN, "docs: what was I asked about?")
-    bench.newcomers = {BEN}
+    bench.newcomers = frozenset({BEN})
     bench.turns.submit(bench.question(asked))
     await bench.idle()
     [request] = bench.agent.requests
-    assert (request.questions, request.since, request.shared) == ([asked], asked.message_id, {})
+    assert (request.questions, request.said, request.shared) == ([asked], {asked.message_id: asked}, {})
 
 
 @pytest.mark.parametrize("kind", REMOTE_SENTENCES)

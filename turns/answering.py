@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -21,10 +21,10 @@ from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
 from files.reading import FileReader, Reading
 from llm_history import History as ModelHistory
-from llm_history import seen_since
+from llm_history import only
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
-from place import PlaceKind
+from place import Place, PlaceKind
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.message import file_key, sources_of_reading, unquoting
@@ -37,8 +37,8 @@ from understanding.enrichment import enrich
 
 log = structlog.get_logger()
 
-SAID_BEFORE = (
-    "I cannot go on with this for you: it has what was said before you came, and you may not read the history here."
+SAID_BY_OTHERS = (
+    "I cannot go on with this for you: it has what others said, and you may not read the history of this channel."
 )
 HISTORY_DEADLINE_SECONDS = 1.5
 MAX_NOTE = 500  # characters of soft context that the agent is told
@@ -46,6 +46,11 @@ RECENT_MESSAGES = 12  # what an incomplete query is completed from
 
 Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | None]]
 """(an incomplete query, the messages before it) -> the complete query, or None."""
+
+
+class Readers(Protocol):
+    async def newcomers(self, place: Place, people: Collection[int]) -> frozenset[int] | None:
+        """Those of these people who may not read the history of the place now; None: unknown at the moment."""
 
 
 class History(Protocol):
@@ -96,7 +101,7 @@ class Preparing:
     async def in_full(self, turn: Turn, conversation: ChannelConversation) -> Mapping[int, InFull]:
         """The incomplete queries among the questions, completed, by the ids of their messages, once what the agent is
         told before them is ready."""
-        # At a conversation's start it reads earlier messages, if they come soon and the authors may read them.
+        # At a conversation's start it reads earlier messages, if they come soon and all who ask may read them.
         if (first := next((q for q in turn.questions if q.starts_conversation), None)) and not turn.newcomers:
             try:
                 async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
@@ -104,21 +109,21 @@ class Preparing:
             except TimeoutError:
                 log.info("history_late", channel=conversation.channel_id)
         await self._compaction.run(turn, conversation)
-        since = conversation.seen_since(turn.newcomers)
-        said = [unquoting(m, since) for m in conversation.messages if m.message_id >= since]
         questions = list(turn.questions)
-        queries = await asyncio.gather(*(self._in_full(q, conversation, said, since) for q in questions))
+        said = _told(turn, conversation)
+        queries = await asyncio.gather(*(self._in_full(q, conversation, said) for q in questions))
         asked = (question.message.message_id for question in questions)
         return {one: query for one, query in zip(asked, queries, strict=True) if query}
 
     def notes(self, turn: Turn, conversation: ChannelConversation, in_full: Mapping[int, InFull]) -> list[str]:
         """The notes for the agent beside the questions."""
-        notes, since = list[str](), conversation.seen_since(turn.newcomers)
+        notes, said = list[str](), _told(turn, conversation)
         for question in turn.questions:
             author, meaning = question.message.author, question.meaning
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # A waiting run of the agent's learns it from the request's `reply` instead.
-                is_told = (meaning.prompt.message_id or since) >= since  # anybody may call some questions off
+                # Anybody may call some questions off.
+                is_told = said is None or meaning.prompt.message_id in said
                 which = f"this question of yours off: {meaning.prompt.question}" if is_told else "off what you asked"
                 notes.append(f'"{author}" has just called {which}')
             is_as_read = question.is_as_read(conversation)
@@ -135,7 +140,7 @@ class Preparing:
             full = in_full.get(question.message.message_id)
             if is_as_read and full and full.stands(conversation):
                 notes.append(f'Read in full, the last message of "{author}" is: {full.query}')
-        if not since and (soft_context := self._states.soft_context(conversation.channel_id)):
+        if said is None and (soft_context := self._states.soft_context(conversation.channel_id)):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
             notes.append(f"What was last done in this channel: {_quoted(known)}")
         return notes
@@ -157,17 +162,20 @@ class Preparing:
         return await self._files.read([message for _, message in sorted(told.items())], asked, sight, stands)
 
     async def _in_full(
-        self, question: Question, conversation: ChannelConversation, said: Sequence[MessageRecord], since: int
+        self, question: Question, conversation: ChannelConversation, said: Mapping[int, MessageRecord] | None
     ) -> InFull | None:
         """An incomplete query completed from the messages before it; None where it is complete, or cannot be, or its
         author has changed its words.
 
-        said: the messages of the conversation from `since` on, which all who ask may read.
+        said: as _told() returns it.
         """
-        message, meaning = unquoting(question.current(conversation), since), question.meaning
+        message, meaning = question.current(conversation), question.meaning
         if not (meaning.incomplete and question.is_as_read(conversation)):
             return None
-        before = [m for m in said if m.message_id < message.message_id][-RECENT_MESSAGES:]
+        messages: Iterable[MessageRecord] = conversation.messages
+        if said is not None:
+            message, messages = said.get(message.message_id, message), said.values()
+        before = [m for m in messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
         query: str | None = enrich(meaning.query, said_before(message, before)).query
         if query == meaning.query:
             query = await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
@@ -177,8 +185,8 @@ class Preparing:
 class Answering:
     """Has turns answered, by a mini-app or by one of the team's agents.
 
-    slots: limit the agents' turns that run at once. waiting: (channel id) -> ids of messages that have, or may get, a
-    turn of their own.
+    slots: limit the agents' turns that run at once. readers: know who may read the history. waiting: (channel id) ->
+    ids of messages that have, or may get, a turn of their own.
     """
 
     def __init__(
@@ -189,6 +197,7 @@ class Answering:
         preparing: Preparing,
         records: Records,
         slots: TurnSlots,
+        readers: Readers,
         *,
         waiting: Callable[[int], Collection[int]],
         clock: Clock,
@@ -199,6 +208,7 @@ class Answering:
         self._preparing = preparing
         self._records = records
         self._slots = slots
+        self._readers = readers
         self._waiting = waiting
         self._clock = clock
 
@@ -210,9 +220,9 @@ class Answering:
         # It may be told what was last done in the channel, perhaps by people who are not in this conversation.
         where = turn.newest.channel_id
         self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
-        if turn.newest.by_miniapp:  # alone, as each such question is
+        if turn.newest.by_miniapp:
             turn.begin_typing()
-            return await self._flow(turn.questions[-1], turn.conversation)
+            return await self._flow(turn)
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)
@@ -221,6 +231,7 @@ class Answering:
         newest, conversation = turn.questions[-1], turn.conversation
         if conversation is None:
             return Cancel.WITHDRAWN
+        turn.lacking = await self._lacking(turn)
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
         # newest question decides which agent answers.
@@ -273,7 +284,7 @@ class Answering:
                     for link in m.links
                 ),
                 is_direct=place.kind is PlaceKind.DIRECT,
-                newcomers=frozenset(newcomers),
+                newcomers=newcomers,
             ),
             gone=conversation.taken_back.keys(),
             noted_now=noted_now,
@@ -329,14 +340,11 @@ class Answering:
             conversation.untold(),
         )
         to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
-        since = conversation.seen_since(request.asked.newcomers)
 
         def current(history: ModelHistory) -> ModelHistory:
-            unkept = [q.message for q in turn.questions if q.is_private]
-            now, messages = conversation.current(history, unkept), (*conversation.messages, *unkept)
-            told = (m for m in messages if m.message_id >= since or m.message_id in asked)
-            said = {m.message_id: unquoting(m, since) for m in told}
-            return seen_since(now, since, said) if since else now
+            now = conversation.current(history, [q.message for q in turn.questions if q.is_private])
+            said = _told(turn, conversation)
+            return now if said is None else only(now, said, turn.newcomers)
 
         trimmed = [q for q in request.questions if conversation.find(q.message_id) is None]
         told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
@@ -351,8 +359,7 @@ class Answering:
             looked_up=partial(self._records.looked_up, conversation.channel_id),
             is_private=turn.is_private,
             current=current,
-            since=since,
-            said=conversation.messages,
+            said=_told(turn, conversation),
             model=turn.model,
         )
 
@@ -373,15 +380,22 @@ class Answering:
         self._records.looked_up(channel_id, [("person", who) for who in kept.values() if who])
         return kept
 
-    async def _flow(self, question: Question, conversation: ChannelConversation | None) -> Answer | Failure:
+    async def _lacking(self, turn: Turn) -> frozenset[int]:
+        """Those whom the turn is for who may not read the history at the moment."""
+        people = {who for question in turn.questions for who in question.addressees}
+        found = await self._readers.newcomers(turn.newest.place, people)
+        known = frozenset(q.message.author_id for q in turn.questions if not q.reads_history)  # when they asked
+        return known if found is None else found
+
+    async def _flow(self, turn: Turn) -> Answer | Failure:
         """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read."""
+        question = turn.questions[-1]
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         kept = self._drawn_on(meaning.miniapp_id, question.channel_id)
-        if not question.reads_history and conversation:  # anybody may answer some prompts
-            since = conversation.seen_since({message.author_id})
-            if any(message_id < since for message_id in kept):
-                return Answer(SAID_BEFORE, [], 0)
+        others = {*kept.values()} - {message.author_id}
+        if others and message.author_id in await self._lacking(turn):  # anybody may answer some prompts
+            return Answer(SAID_BY_OTHERS, [], 0)
         context = MiniAppContext(
             text=meaning.query,
             chat_guid=question.channel_id,
@@ -409,6 +423,15 @@ class Answering:
             soft_context=response.soft_context,
             follow_up=response.follow_up,
         )
+
+
+def _told(turn: Turn, conversation: ChannelConversation) -> Mapping[int, MessageRecord] | None:
+    """The messages, by id, that the model is told where one whom it answers may not read the history; else None."""
+    if not turn.newcomers:
+        return None
+    said = conversation.open_to(turn.newcomers, {part for question in turn.questions for part in question.parts})
+    questions = (question.current(conversation) for question in turn.questions)
+    return said | {m.message_id: unquoting(m, said) for m in questions}
 
 
 def _quoted(text: str) -> str:

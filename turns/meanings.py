@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
 from discord_io.prompt_cards import LET_GO, PromptCards, ending_of
 from miniapps.router import MiniAppRouter
 from offers.open_offers import OpenOffers
-from place import Place
 from state.awaiting import ConversationStateManager, Meaning, RouteTarget
 from state.message import as_one, without_call
 from state.prompts import Prompt
 from turns.turn import UNREAD, Discord, Question, said_before
 
 
-class Readers(Protocol):
-    async def look_up(self, place: Place, user_ids: Iterable[int]) -> None:
-        """Finds out what read_history() needs."""
-
-    def read_history(self, place: Place, user_id: int) -> bool | None:
-        """Whether somebody may read the history of a place now; None: unknown."""
-
-
 class Meanings:
-    """Reads what messages mean. Opens and closes no prompt. readers: know who may read the history."""
+    """Reads what messages mean. Opens and closes no prompt."""
 
     def __init__(
         self,
@@ -38,7 +28,6 @@ class Meanings:
         miniapps: MiniAppRouter,
         offers: OpenOffers,
         discord: Discord,
-        readers: Readers,
     ) -> None:
         self._conversations = conversations
         self._states = states
@@ -46,7 +35,6 @@ class Meanings:
         self._miniapps = miniapps
         self._offers = offers
         self._discord = discord
-        self._readers = readers
 
     def read(self, question: Question, conversation: ChannelConversation | None) -> Question:
         """The question with its meaning for an open prompt or offer, which is used to decide on it.
@@ -70,9 +58,9 @@ class Meanings:
         if not (meaning := question.meaning).prompt:
             before = None if meaning is UNREAD else meaning
             meaning = self._meaning(question.message, question.channel_id, conversation, before=before)
-        return self._wanted(replace(question, meaning=meaning), conversation)
+        return self._wanted(replace(question, meaning=meaning))
 
-    def _wanted(self, question: Question, conversation: ChannelConversation | None) -> Question:
+    def _wanted(self, question: Question) -> Question:
         """The question with the mini-app that wants it, unless it answers a prompt, or is private: a mini-app keeps
         what it is told."""
         meaning = question.meaning
@@ -81,11 +69,10 @@ class Meanings:
             app = self._miniapps.pick(meaning.query, meaning.soft_context)
         if app is None:
             return question
-        if not question.reads_history:  # the mini-app may keep words from before the author joined
-            message = question.message
-            since = conversation.seen_since({message.author_id}) if conversation else message.message_id
-            if any(message_id < since for message_id in self._miniapps.said(app, question.channel_id)):
-                return question
+        # A mini-app tells everybody all that it keeps.
+        people = {*self._miniapps.said(app, question.channel_id).values()}
+        if not question.reads_history and not people <= {question.message.author_id}:
+            return question
         return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
 
     def as_one(self, question: Question, utterance: MessageRecord) -> Question:
@@ -99,13 +86,12 @@ class Meanings:
             return replace(question, meaning=replace(question.meaning, prompt=prompt))  # posted since, perhaps
         conversation = self._conversations.get(question.channel_id)
         meaning = self._meaning(utterance, question.channel_id, conversation, before=question.meaning)
-        return self._wanted(replace(question, meaning=meaning), conversation)
+        return self._wanted(replace(question, meaning=meaning))
 
     def anew(self, question: Question) -> Question:
-        """A question as it is when its turn comes, or begins anew: for those whom it is for as they may read now. One
-        that stands alone is read again if it, or a part of its burst, was edited or deleted since; the card of the
-        prompt that it answers then shows what it has become."""
-        question = self.read_by(question)
+        """A question as it is when its turn comes, or begins anew. One that stands alone is read again if it, or a part
+        of its burst, was edited or deleted since; the card of the prompt that it answers then shows what it has become.
+        """
         meaning = question.meaning
         if not question.stands_alone or question.card_id or meaning.about:
             return question
@@ -122,18 +108,7 @@ class Meanings:
         if prompt:
             data = meaning.resolution_data
             self._prompts.settle([prompt], ending_of(data, prompt.ask) if data else LET_GO)
-        return self._wanted(replace(question, message=message, meaning=meaning), conversation)
-
-    async def look_up(self, place: Place, questions: Iterable[Question]) -> None:
-        """Finds out what read_by() needs for these questions, all asked in this place."""
-        await self._readers.look_up(place, {who for question in questions for who in question.addressees})
-
-    def read_by(self, question: Question) -> Question:
-        """The question with those whom it is for who may not read the history now."""
-        now = {who: self._readers.read_history(question.place, who) for who in question.addressees}
-        lacking = frozenset(who for who, reads in now.items() if reads is False)
-        newcomers = lacking | {who for who in question.newcomers if now.get(who) is None}
-        return question if newcomers == question.newcomers else replace(question, newcomers=newcomers)
+        return self._wanted(replace(question, message=message, meaning=meaning))
 
     def dropped(self, questions: Iterable[Question]) -> None:
         """Has the cards of the prompts that these would have answered say so: they are not answered any more."""

@@ -56,7 +56,6 @@ class MessageHandler:
         hears_out: whether to wait for further messages of its author's burst, which are answered with it.
         """
         started, mark = perf_counter(), self._records.mark
-        _note_joined(incoming)
         record, conversation, place = incoming.record, incoming.conversation, incoming.place
         question = Question(
             # With its words even if the author opted out: for its own answer, and kept nowhere.
@@ -65,7 +64,7 @@ class MessageHandler:
             # True also if an earlier process had begun the conversation with this message and waited for the burst.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
-            newcomers=_newcomers(incoming),
+            reads_history=incoming.reads_history,
             is_exempt=incoming.is_exempt,
         )
         kept = question.as_kept.message
@@ -191,7 +190,6 @@ class MessageHandler:
         self._records.said(question, question.as_kept.message)
 
     def _clicked(self, clicked: Incoming) -> Question:
-        _note_joined(clicked)
         channel_id, record = clicked.place.channel_id, clicked.record
         is_private = self._consent.is_opted_out(record.author_id)
         return Question(
@@ -200,18 +198,6 @@ class MessageHandler:
             clicked.place,
             is_private=is_private,
             card_id=record.reply_to_id,
-            newcomers=_newcomers(clicked),
+            reads_history=clicked.reads_history,
             is_exempt=clicked.is_exempt,
         )
-
-
-def _newcomers(incoming: Incoming) -> frozenset[int]:
-    return frozenset() if incoming.reads_history else frozenset({incoming.record.author_id})
-
-
-def _note_joined(incoming: Incoming) -> None:
-    """Notes since when an author who may not read the history has been in the server: they may have left it meanwhile,
-    and what they had said before no longer shows that they were there."""
-    if incoming.conversation and incoming.joined and not incoming.reads_history:
-        joined, author_id = incoming.conversation.joined, incoming.record.author_id
-        joined[author_id] = max(incoming.joined, joined.get(author_id, 0))

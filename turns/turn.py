@@ -49,9 +49,9 @@ class Question:
     off, and who is to answer. card_id: of a click, the message clicked on. is_private: its author opted out, so the
     model is told it for this answer only, and it is kept nowhere. was_offered: the bot had offered to answer it. burst:
     id of the burst's first message; None: it was a single one. parts: ids of the earlier messages of the burst whose
-    words its meaning has, too. decision: why it is answered. newcomers: those of its addressees who may not read
-    messages from before they joined. is_exempt: whether the author's roles exempt them from the server's own budgets
-    and the budget of a person.
+    words its meaning has, too. decision: why it is answered. reads_history: whether its author may read the history of
+    the place, as far as was known when it was asked. is_exempt: whether the author's roles exempt them from the
+    server's own budgets and the budget of a person.
     """
 
     message: MessageRecord
@@ -64,18 +64,13 @@ class Question:
     burst: int | None = None
     parts: tuple[int, ...] = ()
     decision: Decision = EXPLICIT
-    newcomers: frozenset[int] = NOBODY
+    reads_history: bool = True
     is_exempt: bool = False
 
     @property
     def payer(self) -> Payer:
         people = frozenset({self.message.author_id})
         return payer_of(self.place, people, people if self.is_exempt else frozenset())
-
-    @property
-    def reads_history(self) -> bool:
-        """Whether its author may read messages from before they joined."""
-        return self.message.author_id not in self.newcomers
 
     @property
     def guild_id(self) -> int:
@@ -103,6 +98,13 @@ class Question:
     @property
     def reply_to(self) -> int:
         return self.card_id or self.message.message_id
+
+    def goes_with(self, other: Question) -> bool:
+        """Whether one answer may be for both: who may not read the history is told nothing that others ask."""
+        of_one = self.message.author_id == other.message.author_id
+        return not (self.stands_alone or other.stands_alone) and (
+            of_one or (self.reads_history and other.reads_history)
+        )
 
     def is_one_with(self, other: Question) -> bool:
         """Whether it is the same question, or one of the same burst."""
@@ -226,16 +228,15 @@ class Cancel(StrEnum):
 class Turn:
     """A turn in the making.
 
-    adopted: messages that an earlier process had posted for it, None: no such turn; ready: its outcome there.
-    newest: the newest question at its start; questions may be deleted later. allowance: the budget of its model
-    calls. is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once
-    picked. text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was
-    restarted because a question was edited; is_reworded: a restart is due. lacked: those who lost the history
-    meanwhile, also if they got it back: else each time would restart it.
-    has_acted: a tool was used, so it must not be restarted. asked_at: by the loop's clock, when its first question
-    was queued; None: by an earlier process. number: its place in the queue for a slot, 0: none yet. instructions:
-    the model's. mark: of Records, when it was asked. model: name of the general agent's model, fixed once begun.
-    tools: names of the tools used.
+    adopted: messages that an earlier process had posted for it, None: no such turn; ready: its outcome there. newest:
+    the newest question at its start; questions may be deleted later. allowance: the budget of its model calls.
+    is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once picked.
+    text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was restarted
+    because a question was edited; is_reworded: a restart is due. lacking: those whom it is for who may not read the
+    history, as its answer began. has_acted: a tool was used, so it must not be restarted. asked_at: by the loop's
+    clock, when its first question was queued; None: by an earlier process. number: its place in the queue for a slot,
+    0: none yet. instructions: the model's. mark: of Records, when it was asked. model: name of the general agent's
+    model, fixed once begun. tools: names of the tools used.
     """
 
     questions: list[Question]
@@ -253,7 +254,7 @@ class Turn:
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
-    lacked: set[int] = field(default_factory=set)
+    lacking: frozenset[int] = NOBODY
     has_acted: bool = False
     asked_at: float | None = None
     number: int = 0
@@ -281,12 +282,12 @@ class Turn:
         return bool(self.request and self.conversation and self.conversation.tainted)
 
     @property
-    def newcomers(self) -> set[int]:
-        """Those who may not read messages from before they joined: whom the questions' answers are for, and those for
-        whom an agent asked what the authors answer."""
+    def newcomers(self) -> frozenset[int]:
+        """Those who may not read the history: whom the questions' answers are for, and those for whom an agent asked
+        what the authors answer."""
         prompts = (q.meaning.prompt for q in self.questions if not q.by_miniapp)
         asked_for = (prompt.ask.newcomers for prompt in prompts if prompt)
-        return self.lacked.union(*(q.newcomers for q in self.questions), *asked_for)
+        return self.lacking.union(*asked_for)
 
     @property
     def may_decline(self) -> bool:
@@ -373,14 +374,6 @@ class Turn:
             self.times_reworded += self._restart()
         elif by_miniapp and self.work and not (self.is_reworded or self.work.done()):
             self.end(Cancel.STOPPED)
-
-    def read_by(self, questions: Sequence[Question]) -> None:
-        """Restarts the turn if others than before of those whom it is for may not read the history, as these questions
-        tell now, and no part of the answer is posted yet. Before it begins, who may read is still to be found out."""
-        now = set[int]().union(*(question.newcomers for question in questions))
-        if self.work and not now <= self.newcomers:
-            self.lacked |= now
-            self._restart()
 
     def _restart(self) -> bool:
         """Has the answer made again, if that is still possible. Returns whether it is."""

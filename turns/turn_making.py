@@ -94,7 +94,6 @@ class TurnMaker:
         # Begins an attempt: edits and stops from here on are noticed below.
         turn.request, turn.work, turn.is_reworded, turn.agent = None, None, False, GENERAL
         await self._records.stored()
-        await self._meanings.look_up(turn.newest.place, turn.questions)
         if turn.cancel:  # before it had begun
             return turn.cancel
         if turn.conversation is None:

@@ -5,10 +5,9 @@ exactly one visible outcome. Messages and clicks are queued by Intake.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -229,12 +228,6 @@ class TurnQueue:
                     for q in questions
                 ]
 
-    def readers_changed(self, channel_ids: Iterable[int]) -> None:
-        """Restarts the running turns of channels that others may read now, where that makes a difference."""
-        for queue in filter(None, map(self._queues.get, channel_ids)):
-            if queue.turn:
-                queue.turn.read_by([*map(self._meanings.read_by, queue.turn.questions)])
-
     def requoted(
         self, channel_id: int, quotes: Callable[[MessageRecord], bool], edited: MessageRecord | None = None
     ) -> None:
@@ -331,15 +324,13 @@ class TurnQueue:
             del self._queues[channel_id]
 
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
-        """Takes the next questions for a turn: one that stands alone, or all up to the next one that does, whose author
-        may not read the first, or that does not fit."""
-        queue.waiting[:] = map(self._meanings.read_by, queue.waiting)
+        """Takes the next questions for a turn: one that stands alone, or all up to the next one that does not go with
+        it, or does not fit."""
         first = queue.waiting[0] = self._maker.anew(queue.waiting[0])
         if self._picks:  # with several agents each burst has its own turn, as each may go to another agent
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
-            together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
-            together = [first, *takewhile(partial(self._may_read, first), together[1:])]
+            together = [first, *takewhile(first.goes_with, queue.waiting[1:])]
         together = self._that_fit(together)
         if queue.stood and any(q.reply_to in queue.stood for q in together):
             while together[-1].reply_to not in queue.stood:
@@ -365,13 +356,6 @@ class TurnQueue:
                 break
             fit.append(question)
         return fit
-
-    def _may_read(self, earlier: Question, question: Question) -> bool:
-        """Whether the author of a question may read an earlier one, as one answer to both may quote it."""
-        conversation = self._conversations.get(question.channel_id)
-        if question.reads_history or conversation is None:
-            return True
-        return earlier.message.message_id >= conversation.seen_since({question.message.author_id})
 
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
         def record(message: MessageRecord) -> None:

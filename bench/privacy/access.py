@@ -18,7 +18,7 @@ class Access(Ground):
             await self._heard("guild_channel_update", lambda _, after: after.id == channel)
 
     async def _hide_or_show_history(self, who: str) -> None:
-        """Somebody may not read what was said in a channel before they came, as who joins later, or may again."""
+        """Somebody may not read the history of a channel any more, or may again."""
         if who != MANAGER:
             seen = [id_ for id_ in self._places.channels if self._places.sees(who, id_)]
             channel = self._places.here if self._places.here in seen else self._random.choice(seen)

@@ -57,7 +57,7 @@ class Asking(Ground):
     async def _fill_in(self, who: str, opener: Interaction) -> None:
         """Sends the form that a click has opened."""
         said = self._write(who, opener.channel_id)
-        self._speak_in(who, opener.channel_id, said.message_id)
+        self._ask_in(who, opener.channel_id, said.message_id)
         self.log.append(f"{who} fills in the form: {said.word}")
         sent = self._pg.submit(opener, {"text": f"it is {said.word}"})
         await self._scene.until(lambda: sent.callback is not None)

@@ -48,18 +48,11 @@ class Ground:
         """Notes that somebody does what the bot may answer. asked: as for Watch.ask_in."""
         self._watch.ask_in(channel, *asked, *self._in_one_breath.get((who, channel), ()), by=self._ids[who])
 
-    def _speak_in(self, who: str, channel: int, *asked: int) -> None:
-        """As _ask_in, of somebody who says something there."""
-        self._ask_in(who, channel, *asked)
-        if self._is_running and not self._is_cut and self._scene.bot.conversations.get(channel) is None:
-            self._words.ended(channel)
-        self._words.come(channel, self._ids[who])
-
     async def _post(
         self, who: str, channel: int, text: str, *, also: Sequence[str] = (), new: bool = True, **how: Any
     ) -> None:
         """Posts a text with a new word. also: other words that are in the text or the files."""
-        self._speak_in(who, channel)
+        self._ask_in(who, channel)
         words = [*also, *([self._words.new()] if new else ())]
         message = self._pg.post(channel, self._ids[who], f"{text} {words[-1]}" if new else text, **how)
         for word in words:

@@ -62,7 +62,7 @@ class Messages(Ground):
         if not seen:
             return
         message, person = self._random.choice(seen), self._ids[who]
-        self._speak_in(who, self._places.one(who))
+        self._ask_in(who, self._places.one(who))
         forward = self._pg.post(self._watch.channel, person, forward=message)
         private = person in self._words.opted_out
         names = [attached["filename"] for attached in message.attachments]

@@ -12,7 +12,7 @@ from playground.server import Playground
 PEOPLE = ("Ada", "Ben", "Chloe", "Dan")  # Ada manages the servers; only she and Ben see #secret
 MANAGER, INSIDERS = "Ada", ("Ada", "Ben")
 TEAM = "Team"  # a role, without which nobody but Ada sees #team
-NEWCOMERS = ("Chloe", "Dan")  # to #general and #random, as who has joined later
+NEWCOMERS = ("Chloe", "Dan")  # who may not read the history of #general and #random
 AUTOMATIC = ("Robo", "Hook")  # another bot, and a webhook
 CHANNELS = ("general", "random", "secret", "team")
 NEWEST = 4  # threads that people go on in
@@ -67,12 +67,11 @@ class Places:
         return self.ids[who] in self.words.readers[channel]
 
     def reads(self, who: str, channel: int) -> bool:
-        """Whether somebody who sees a channel may read what was said there before they came."""
+        """Whether somebody who sees a channel may read its history."""
         return self.ids[who] not in self.words.unread_in(channel)
 
     def hide_or_show_history(self, channel: int, who: str) -> bool:
-        """Takes from somebody the right to read what was said in a channel before they came, or gives it back. Returns
-        which."""
+        """Takes from somebody the right to read the history of a channel, or gives it back. Returns which."""
         unread, person = self.words.unread_in(channel), frozenset((self.ids[who],))
         shows = person <= unread
         (self._pg.allow if shows else self._pg.deny)(channel, "read_message_history", member=self.ids[who])
@@ -84,8 +83,6 @@ class Places:
         opens, person = not self.sees(who, channel), self.ids[who]
         (self._pg.allow if opens else self._pg.deny)(channel, "view_channel", member=person)
         self._see_anew(channel, person)
-        for id_ in self._with_threads(channel):
-            self.words.came.pop((id_, person), None)
         return opens
 
     def give_or_take_role(self, who: str) -> bool:
@@ -99,14 +96,8 @@ class Places:
 
     def left(self, who: str) -> None:
         """Notes that somebody has left the first server and come back, without their role."""
-        person, guild = self.ids[who], self._pg.guild_id
-        self.words.came = {
-            (channel, one): step
-            for (channel, one), step in self.words.came.items()
-            if one != person or self.words.guilds[channel] != guild
-        }
         for channel in self.channels:
-            self._see_anew(channel, person)
+            self._see_anew(channel, self.ids[who])
 
     def _with_threads(self, channel: int) -> list[int]:
         return [channel, *(id_ for id_ in self.threads if self._pg.world.channel(id_).parent_id == channel)]

@@ -120,7 +120,7 @@ class Together(Asking, Messages):
         """The bot's connection to the gateway drops, and until it is back people of a channel do some of this."""
         with self._all_in(here := self._places.one(who)) as there:
             self.log.append(f"The connection drops. Until it is back, in {here}:")
-            self._speak_in(who, here)
+            self._ask_in(who, here)
             self._pg.cut()
             self._is_running, self._is_cut = False, True
             for _ in range(self._random.randrange(1, MOST + 1)):  # without a moment in which it could come back

@@ -134,7 +134,7 @@ class Walk(Threads, Access, Clicks):
 
     async def _act_meanwhile(self, who: str) -> None:
         often = self._mention, self._mention, self._say, self._reply
-        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out, self._hide_or_show_history
+        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out
         await self._meanwhile(who, often, seldom)
 
     async def _write_in_one_breath(self, who: str) -> None:

@@ -295,8 +295,18 @@ class Watch:
             )
             if event.name == "MESSAGE_CREATE":
                 self._check_posted(message, words)
-            here = [Said(word, message.author.id, message.channel_id, message.id, self._words.step) for word in words]
-            self._words.answers = others + here
+            to = self._answered_by(message)
+            where = message.author.id, message.channel_id, message.id, self._words.step
+            self._words.answers = others + [Said(word, *where, to=to) for word in words]
+
+    def _answered_by(self, message: Message) -> frozenset[int]:
+        """Whom the bot answers by a message."""
+        if before := [said.to for said in self._words.answers if said.message_id == message.id]:
+            return before[0]  # of which it is an edit
+        if not self.here:
+            return frozenset((self.by,))
+        question = self.in_flight.get(message.points_at or 0)
+        return self._together.union(question[:1] if question else ())
 
     def _check_posted(self, message: Message, words: list[str]) -> None:
         """Where several are answered, a message is for whoever wrote what it replies to, or with others."""

@@ -20,8 +20,8 @@ class Said:
     """A message that holds a word, also in its file: a person's own, a forward of it, or the bot's answer. Or the title
     of a thread, with its id below zero.
 
-    at: the step in which it was said, or came in by an edit. stands: it has not been deleted or edited since. private:
-    its author had opted out.
+    at: the step in which it was said, or came in by an edit. to: whom the bot's answer is for. stands: it has not been
+    deleted or edited since. private: its author had opted out.
     """
 
     word: str
@@ -31,6 +31,7 @@ class Said:
     at: int
     stands: bool = True
     private: bool = False
+    to: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -39,8 +40,7 @@ class Words:
 
     people_forgotten, channels_forgotten: the step in which they were last. readers: of each channel, who may read it;
     guilds: of each, its server, 0 for direct messages. parents: of threads, their channels. unread: of channels, who
-    may not read there what was said before they came; came: in which step each person came into a channel's
-    conversation. step: the current one.
+    may not read there what others said. step: the current one.
     """
 
     readers: dict[int, frozenset[int]]
@@ -53,7 +53,6 @@ class Words:
     opted_out: set[int] = field(default_factory=set)
     parents: dict[int, int] = field(default_factory=dict)
     unread: dict[int, frozenset[int]] = field(default_factory=dict)
-    came: dict[tuple[int, int], int] = field(default_factory=dict)
     step: int = 0
     _numbers: count[int] = field(default_factory=count)
 
@@ -76,14 +75,6 @@ class Words:
         for said in (*self.first.values(), *self.forwards, *self.answers):
             if said.channel_id == channel_id:
                 said.stands = False
-
-    def come(self, channel_id: int, person: int) -> None:
-        """Notes that somebody speaks in a channel."""
-        self.came.setdefault((channel_id, person), self.step)
-
-    def ended(self, channel_id: int) -> None:
-        """Notes that a channel's conversation is over."""
-        self.came = {where: step for where, step in self.came.items() if where[0] != channel_id}
 
     def month_passed(self) -> None:
         """Notes that nothing is kept any more: what stands in Discord may be read again, if somebody asks about it."""
@@ -124,8 +115,8 @@ class Words:
         return self.unread.get(self.parents.get(channel_id, channel_id), frozenset())
 
     def _may_be_read(self, said: Said, here: int, by: int) -> bool:
-        """Whether what was said may be told to somebody here: they were there, or all who read here may read all that
-        was said there, in the same server."""
+        """Whether what was said may be told to somebody here: they may read the history, said it themselves, or were
+        answered so; or all who read here may read all that was said there, in the same server."""
         there, parent = said.channel_id, self.parents.get(here, here)
         if here == ANYWHERE:
             return True
@@ -133,9 +124,8 @@ class Words:
         if is_title and self.parents.get(there) == here and self.readers[here] <= self.readers[there]:
             there = here  # where a message says that the thread was begun
         if there in (here, parent):
-            came = min(self.came.get((id_, by), self.step) for id_ in (here, parent))
-            is_seen = said.message_id == -here or said.at >= came
-            return is_seen or by not in self.unread_in(here)  # all who see a thread see its title
+            is_title = said.message_id == -here  # which all who see a thread see
+            return is_title or by in {said.author_id, *said.to} or by not in self.unread_in(here)
         guild, readers = self.guilds[there], self.readers[there] - self.unread_in(there)
         return guild != 0 and guild == self.guilds[here] and self.readers[here] <= readers
 

@@ -115,7 +115,8 @@ async def test_who_may_not_know_what_a_run_has_does_not_go_on_with_it(stub: Stub
     stub.replies.append(Reply("What?"))
     by = said(BEN, "black")
     turn = chosen(asking, "black", history=asking.history)
-    turn = replace(turn, transcript=[by], questions=[by], since=by.message_id, asked=gateway.Asked(1, 2, BEN, 3))
+    asks = gateway.Asked(1, 2, BEN, 3, newcomers=frozenset({BEN}))
+    turn = replace(turn, transcript=[by], questions=[by], said={by.message_id: by}, asked=asks)
     assert (await answer(GeneralAgent(model), turn)).text == "What?"
     assert "make tea" not in json.dumps(stub.requests[-1]["messages"])
     assert results(stub.requests[-1]) == []

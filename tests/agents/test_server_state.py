@@ -156,7 +156,7 @@ async def test_two_channels_share_nothing(openai: StubResponses, model: OpenAIRe
         assert SECRET not in other.remembered
 
 
-@pytest.mark.parametrize("more", [{}, {"is_private": True}, {"since": 1}])
+@pytest.mark.parametrize("more", [{}, {"is_private": True}, {"said": {}}])
 async def test_it_is_told_to_keep_what_may_be_kept(talk: Talk, more: dict[str, Any]) -> None:
     await talk.say(SECRET, Reply("I see."), **more)
     assert talk.sent["store"] is not bool(more)

@@ -52,8 +52,8 @@ async def test_the_history_keeps_what_a_newcomer_was_not_sent_and_no_note_that_w
 
     before = said(BEN, "the key is under the mat")
     asked = said(ANNA, "what is new?")
-    since = asked.message_id if is_newcomer else 0
-    turn = replace(TURN, transcript=[before, asked], questions=[asked], notes=["a note"], since=since)
+    said_of = {asked.message_id: asked} if is_newcomer else None
+    turn = replace(TURN, transcript=[before, asked], questions=[asked], notes=["a note"], said=said_of)
     outcome = await GeneralAgent(FunctionModel(stream_function=answer)).respond(turn, lambda _: None)
     assert isinstance(outcome, Answer)
     (read,), kept = sent, str(outcome.history)

@@ -115,19 +115,16 @@ def test_a_word_is_for_its_server_and_goes_with_its_message_or_thread() -> None:
     assert [words.may_not_be_told(word, GENERAL, ()) for word in words.first] == ["deleted", "", "deleted"]
 
 
-def test_a_newcomer_is_told_what_was_said_since_they_came_and_where_they_are_nothing_of_before_is_told() -> None:
+def test_a_newcomer_is_told_what_they_said_and_were_answered_and_where_they_read_nothing_else_is_told() -> None:
     readers = dict.fromkeys((GENERAL, THREAD, HIDDEN), frozenset((ADA, BEN)))
     words = Words(readers, dict.fromkeys(readers, 1), parents={THREAD: GENERAL}, unread={GENERAL: frozenset((BEN,))})
-    for step, (word, channel, message) in enumerate(
-        [("before", GENERAL, 20), ("since", GENERAL, 21), ("title", THREAD, -THREAD)], 1
-    ):
-        words.first[word] = Said(word, ADA, channel, message, at=step)
-    words.step = 2
-    words.come(GENERAL, BEN)
-    words.step = 3
+    for word, author, channel, message in (
+        ("others", ADA, GENERAL, 20), ("own", BEN, GENERAL, 21), ("title", ADA, THREAD, -THREAD),
+    ):  # fmt: skip
+        words.first[word] = Said(word, author, channel, message, at=1)
     told = {by: [not words.may_not_be_told(word, GENERAL, by=by) for word in words.first] for by in (ADA, BEN)}
-    assert told == {ADA: [True, True, True], BEN: [False, True, True]}
+    assert told == {ADA: [True, True, True], BEN: [False, True, False]}
     assert [not words.may_not_be_told(word, THREAD, by=BEN) for word in words.first] == [False, True, True]
     assert not any(not words.may_not_be_told(word, HIDDEN) for word in words.first)  # where Ben reads
-    words.ended(GENERAL)
-    assert words.may_not_be_told("since", GENERAL, by=BEN)
+    words.answers.append(Said("others", 0, GENERAL, 22, at=2, to=frozenset((BEN,))))
+    assert not words.may_not_be_told("others", GENERAL, by=BEN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -56,7 +56,7 @@ class Bench:
         self.wires: dict[int, FakeWire] = {}
         self.spent: list[int] = []
         self.has_budget = True
-        self.newcomers: set[int] = set()
+        self.newcomers: frozenset[int] = frozenset()
         self.before: list[MessageRecord] = []
         self.history_takes = 0.0
         self.recalled: list[int] = []
@@ -86,6 +86,7 @@ class Bench:
             self.preparing,
             records,
             self.slots,
+            self.around,
             waiting=self.pending.waiting_in,
             clock=self.clock,
         )
@@ -98,7 +99,6 @@ class Bench:
             miniapps=self.miniapps,
             offers=cast(OpenOffers, self.offers),
             discord=self.around,
-            readers=self.around,
         )
         self.maker = TurnMaker(
             self.conversations,
@@ -222,10 +222,8 @@ class Around:
     def bot(self) -> tuple[str, int]:
         return "Parley", BOT
 
-    async def look_up(self, _place: Place, _user_ids: Iterable[int]) -> None: ...
-
-    def read_history(self, _place: Place, user_id: int) -> bool:
-        return user_id not in self._bench.newcomers
+    async def newcomers(self, _place: Place, people: Collection[int]) -> frozenset[int]:
+        return self._bench.newcomers.intersection(people)
 
     def open(self, _guild_id: int, channel_id: int) -> FakeWire:
         return self._bench.wires.setdefault(channel_id, FakeWire(IDS))

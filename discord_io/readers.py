@@ -1,0 +1,46 @@
+"""Who may read a channel's history: the bot has no list of members, and asks Discord for the roles of those who ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+import discord
+
+from discord_io.discord_wire import FAILED
+from discord_io.who_may_read import Channel, has_rules, is_read_by_all_of, may_read
+from place import Place
+
+LOOK_UP_SECONDS = 1.5
+
+
+class Readers:
+    """Finds out who may read the history of a place, at the moment."""
+
+    def __init__(self, client: discord.Client) -> None:
+        self._client = client
+
+    async def newcomers(self, place: Place, people: Collection[int]) -> frozenset[int] | None:
+        """Those of these people who may not read the history there; None: the bot does not see the place at the moment,
+        as while Discord does not serve its server.
+
+        Asks Discord only where it depends on the roles; those of whom it tells nothing in time count as newcomers.
+        """
+        if not place.guild_id:
+            return frozenset()
+        guild = self._client.get_guild(place.guild_id)  # Client.get_channel() would look into every guild
+        channel = guild and guild.get_channel_or_thread(place.channel_id)
+        if guild is None or not has_rules(channel):
+            return None
+        if is_read_by_all_of(channel, channel):
+            return frozenset()
+        reads = await asyncio.gather(*(_reads(guild, channel, who) for who in people))
+        return frozenset(who for who, may in zip(people, reads, strict=True) if not may)
+
+
+async def _reads(guild: discord.Guild, channel: Channel, user_id: int) -> bool:
+    try:
+        async with asyncio.timeout(LOOK_UP_SECONDS):
+            return may_read(channel, channel.permissions_for(await guild.fetch_member(user_id)))
+    except FAILED:
+        return False  # as of who left the server
