@@ -266,7 +266,7 @@ class ConversationManager:
         if conversation := self.get(channel_id):
             last = conversation.messages[-1:]
             moved = self.start(thread_id, conversation.messages, conversation.told_off)
-            # The messages put before the conversation still do not show who was present.
+            # Not the first of the messages put before the conversation, which are not stored with it.
             moved.since = conversation.since
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             moved.looked_up = conversation.looked_up  # it may stand in what replies quote
