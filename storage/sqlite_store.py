@@ -60,6 +60,7 @@ class SQLiteStore:
     def __init__(self, path: Path, *, seal: Seal | None = None) -> None:
         self.owed = dict
         self._path = path
+        self._new = path.with_name(f"{path.name}.new")  # what could be read of a damaged one, until it takes its place
         self._seal = seal
         self._db: sqlite3.Connection | None = None
         self._dead = 0
@@ -146,7 +147,7 @@ class SQLiteStore:
 
     def _ask(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
         """Runs a query; a file that cannot be opened for writing, as on a full disk, is opened read-only."""
-        if self._db is None and not self._path.exists():
+        if self._db is None and not (self._path.exists() or self._new.exists()):
             return []
         try:
             with self._working("read") as db:
@@ -184,6 +185,10 @@ class SQLiteStore:
     def _opened(self) -> sqlite3.Connection:
         if self._is_damaged and self._path.is_file():
             return self._rescued("it failed in use")
+        if self._new.exists() and not self._path.exists():
+            for end in ENDS[1:]:  # the damaged one's
+                self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+            return self._replaced("a process was killed while it made it anew", self._path.parent / ASIDE)
         try:
             return _connected(self._path)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -195,21 +200,28 @@ class SQLiteStore:
 
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
-        rows, new = _salvaged(self._path), self._path.with_name(f"{self._path.name}.new")
+        rows = _salvaged(self._path)
         # In place of the damaged one only once it is whole: this may be killed, or the disk full.
         for end in ENDS:
-            new.with_name(new.name + end).unlink(missing_ok=True)
-        with closing(_connected(new)) as db:
+            self._new.with_name(self._new.name + end).unlink(missing_ok=True)
+        with closing(_connected(self._new)) as db:
             db.execute("BEGIN")
             self._put(db, rows)
             db.execute("COMMIT")
+            if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # the WAL does not go with it
+                raise StoreError(f"{self._new} is being read by another program.")
         aside = set_aside(self._path, self._path.parent / ASIDE)
         for end in ENDS[1:]:
             with suppress(FileNotFoundError):
                 self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
-        db = _connected(new.rename(self._path))
+        return self._replaced(detail, aside)
+
+    def _replaced(self, detail: str, aside: Path) -> sqlite3.Connection:
+        """Puts the new file in place of the damaged one, which was set aside there."""
+        db = _connected(self._new.rename(self._path))
         self._is_damaged = False
-        log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
+        (kept,) = db.execute("SELECT count(*) FROM row WHERE live").fetchone()
+        log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=kept, set_aside=str(aside))
         return db
 
 

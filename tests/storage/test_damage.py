@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from structlog.testing import capture_logs
 from persistence.transcript import MESSAGE, Transcript, to_message
 from persistence.writer import Writer
 from state.session_form import encode_message
+from storage import sqlite_store
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, StoreError
 from tests.storage.test_sealing import fitting
@@ -98,3 +100,65 @@ def test_a_damaged_database_that_the_disk_has_no_room_to_make_anew_stays_as_it_i
     assert [entry["rows_kept"] for entry in logs] == [len(said_before)]
     assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["db", "db-shm", "db-wal"]
     store.close()
+
+
+class KilledError(BaseException):
+    """In place of a kill."""
+
+
+@pytest.mark.parametrize("renamed", range(4))
+def test_wherever_a_kill_ends_the_rescue_of_a_damaged_database_the_next_start_has_all_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int
+) -> None:
+    before, path, rows = tmp_path / "before", tmp_path / "after" / "db", {Key("a", 1, n): b"hello" for n in (1, 2, 3)}
+    with closing(SQLiteStore(before / "db")) as store:
+        store.write(rows)
+        with closing(sqlite3.connect(before / "db")) as db:
+            db.execute("CREATE INDEX another ON row (channel)")
+        shutil.copytree(before, path.parent)  # with the WAL, as a kill leaves it
+    rename, left = Path.rename, [None] * renamed
+
+    def rename_unless_killed(self: Path, target: Path) -> Path:
+        if not left:
+            raise KilledError
+        left.pop()
+        return rename(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", rename_unless_killed)
+        with pytest.raises(KilledError):
+            SQLiteStore(path).read("a")
+    with capture_logs() as logs, closing(SQLiteStore(path)) as store:
+        assert {Key("a", *row[:2]): row.value for row in store.read("a")} == rows
+        store.write({Key("a", 1, 4): b"goes on"})
+    assert [(entry["event"], entry["rows_kept"]) for entry in logs] == [("database_damaged", 3)]
+    with closing(SQLiteStore(path)) as store:
+        assert len(store.read("a")) == 4
+
+
+def test_a_new_database_takes_the_place_of_the_damaged_one_only_once_all_is_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that is nearly full its WAL may have room, and the file itself none."""
+    path, connected, readers = tmp_path / "db", sqlite_store._connected, list[sqlite3.Connection]()
+    with closing(SQLiteStore(path)) as store:
+        store.write({Key("a", 1, 1): b"hello"})
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE INDEX another ON row (channel)")
+
+    def connected_and_read(path: Path) -> sqlite3.Connection:
+        db = connected(path)
+        db.execute("PRAGMA busy_timeout = 0")
+        readers.append(sqlite3.connect(path, isolation_level=None))
+        readers[-1].execute("BEGIN")  # what is written from here on stays in the WAL
+        readers[-1].execute("SELECT count(*) FROM row").fetchone()
+        return db
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_store, "_connected", connected_and_read)
+        with closing(SQLiteStore(path)) as store:
+            store.read("a")
+    for reader in readers:
+        reader.close()
+    with closing(SQLiteStore(path)) as store:
+        assert [row.value for row in store.read("a")] == [b"hello"]
