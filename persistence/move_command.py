@@ -7,14 +7,14 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import in_use
-from persistence.open_store import CHECK, MOVING, all_rows, find_seal, open_stores
+from persistence.open_store import CHECK, MOVED, MOVING, NOTES, all_rows, find_seal, has_note, open_stores
 from persistence.people import LIST, OPTED_OUT, YES
-from storage.store import Key, Store
+from storage.store import Key, Store, StoreError
 
 
 def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
@@ -41,14 +41,14 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
         from_name, to_name = reversed(names) if is_back else names
         # The source first: if its key is not given, none is made for the target.
         with closing(open_source()) as source, closing(open_target()) as target:
-            if source.channels(MOVING):
+            if has_note(source, MOVING):
                 sys.stderr.write(f"{from_name} has only a part of the data, as copying into it was interrupted.\n")
                 return 2
-            if target.channels(MOVING):  # it was interrupted, and no bot has started since
+            if has_note(target, MOVING):  # it was interrupted, and no bot has started since
                 for rows in all_rows(target, but={CHECK, MOVING}):
                     target.write(dict.fromkeys(rows))
                 target.write({Key(MOVING, 0): None})
-            if set(target.kinds()) - {CHECK}:
+            if set(target.kinds()) - NOTES:
                 sys.stderr.write(f"{to_name} is not empty: use an empty one.\n")
                 return 2
             target.write({Key(MOVING, 0): b"true"})
@@ -71,8 +71,10 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
                     "Mend that and run it again, or delete the file. Until then no bot starts with the copy.\n"
                 )
                 return 2
-            target.write({Key(MOVING, 0): None})
+            target.write({Key(MOVING, 0): None, Key(MOVED, 0): None})
             target.sync()
+            with suppress(StoreError):  # a disk that takes nothing more may be why it was moved
+                source.write({Key(MOVED, 0): b"true"})
     sys.stdout.write(f"Copied {count:,} rows from {from_name} to {to_name}; what is in {from_name} stays there.\n")
     return 0
 
@@ -83,7 +85,7 @@ def _copy(source: Store, target: Store) -> tuple[int, Counter[str]]:
     A damaged opt-out is copied as one: the id of its row is enough.
     """
     count, damaged = 0, Counter[str]()
-    for rows in all_rows(source, but={CHECK, MOVING}):
+    for rows in all_rows(source, but=NOTES):
         for key in [key for key, value in rows.items() if value is None]:
             if key.kind == OPTED_OUT and key.id != LIST:
                 rows[key] = YES

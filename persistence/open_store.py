@@ -29,6 +29,8 @@ log = structlog.get_logger()
 DATABASE = "parley.db"
 CHECK = "seal"  # the row that tells with which key all rows are sealed
 MOVING = "moving"  # the row that exists while `bot.py move` copies into the store
+MOVED = "moved"  # the row that exists once it has copied from there
+NOTES = {CHECK, MOVING, MOVED}  # rows that are no data
 NO_MORE = "sealed_by"  # the same as CHECK in an earlier version
 GONE = (
     "Redis lost what was stored there, and the running processes are storing it again: start this one again in a few "
@@ -136,12 +138,20 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     """Prepares what is stored for this start. Raises as the function from open_stores() does, and ValueError where
     `bot.py move` did not finish, or was left out."""
     store = open_stores(state_dir, redis_url, keys)()
-    if store.channels(MOVING):
+    command = "`bot.py move --back`" if redis_url is None else "`bot.py move`"
+    if has_note(store, MOVING):
         store.close()
-        raise ValueError("`bot.py move` to this place was interrupted: run it again, then start the bot")
-    if redis_url is not None and not set(store.kinds()) - {CHECK}:
+        raise ValueError(f"{command} was interrupted: run it again, then start the bot")
+    if has_note(store, MOVED):
+        here, there = ("STATE_DIR", "REDIS_URL") if redis_url is None else ("REDIS_URL", "STATE_DIR")
+        log.warning(
+            "moved_away",
+            meaning=f"all was copied from {here} to {there}: who opted out or deleted something there since is unknown",
+            remedy=f"{'set' if redis_url is None else 'remove'} REDIS_URL, or run {command} into an empty {here}",
+        )
+    if redis_url is not None and not set(store.kinds()) - NOTES:
         with closing(SQLiteStore(state_dir / DATABASE)) as left:
-            if set(left.kinds()) - {CHECK}:
+            if set(left.kinds()) - NOTES:
                 store.close()
                 raise ValueError(
                     "STATE_DIR has data, as of people who opted out, and REDIS_URL has none: run `bot.py move`, or "
@@ -241,6 +251,11 @@ def _first_check(store: Store, seal: Seal) -> dict[Key, bytes]:
         return {}
     seal.make_key()
     return {Key(CHECK, 0): orjson.dumps(_begun(seal))}
+
+
+def has_note(store: Store, kind: str) -> bool:
+    """Whether the store has this row, and the keys open it: else another program put it there."""
+    return any(row.value for row in store.read(kind, 0))
 
 
 def all_rows(store: Store, *, but: Collection[str] = ()) -> Iterator[dict[Key, bytes | None]]:

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 import redis
 from cryptography.fernet import Fernet
+from structlog.testing import capture_logs
 
 from cluster.leases import COUNT
 from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry
 from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
-from persistence.open_store import CHECK, DATABASE, PAGE, check_stores, find_seal, open_stores
+from persistence.open_store import CHECK, DATABASE, MOVING, PAGE, check_stores, find_seal, open_stores
 from storage.redis_store import RedisStore
 from storage.sealing import SEALED
+from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE
 from storage.store import Key, Store, StoreError, WrongKeyError
 from tests.followup.test_decision_log import entry
@@ -95,6 +97,44 @@ def test_one_that_was_interrupted_is_begun_anew_and_no_bot_starts_on_what_is_the
         check_stores(new, url, None)
         with closing(open_stores(old, url, None)()) as store:
             assert rows(store) == {key: value for key, value in ROWS.items() if key.kind != "alive"}
+
+
+def test_whoever_starts_with_what_was_copied_elsewhere_is_told_so(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    with closing(open_stores(old, None, KEY)()) as store:
+        store.write(ROWS)
+
+    def told(state_dir: Path, url: str | None) -> list[str]:
+        with capture_logs() as logs:
+            check_stores(state_dir, url, KEY)
+        assert [entry["event"] for entry in logs] in ([], ["moved_away"])
+        return [entry["remedy"] for entry in logs]
+
+    with redis_server() as url:
+        assert move_command([], old, url, KEY) == 0
+        assert told(old, url) == []
+        assert told(old, None) == ["set REDIS_URL, or run `bot.py move --back` into an empty STATE_DIR"]
+        assert move_command(["--back"], new, url, KEY) == 0
+        assert told(new, None) == []
+        assert told(new, url) == ["remove REDIS_URL, or run `bot.py move` into an empty REDIS_URL"]
+
+
+def test_what_only_looks_like_an_interrupted_copy_hinders_nothing_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever can write there, but has no key, could stop the bot with it, or have all deleted by the next copy."""
+    with closing(open_stores(tmp_path, None, KEY)()) as store:
+        store.write(ROWS)
+    with closing(SQLiteStore(tmp_path / DATABASE)) as planted:
+        planted.write({Key(MOVING, 0): b"true"})
+    check_stores(tmp_path, None, KEY)
+    with redis_server() as url:
+        with closing(open_stores(tmp_path, url, KEY)()) as store:
+            store.write({Key("alive", 0): b"[2]"})
+        assert move_command(["--back"], tmp_path, url, KEY) == 2
+    assert "STATE_DIR is not empty" in capsys.readouterr().err
+    with closing(open_stores(tmp_path, None, KEY)()) as store:
+        assert rows(store) == ROWS | {Key(MOVING, 0): None}
 
 
 def test_damaged_rows_are_named_and_left_out_only_if_told_so_and_whoever_opted_out_stays_so(
