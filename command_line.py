@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import gc
 import os
 import sys
@@ -89,9 +90,18 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
     except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    except (InUseError, StoreError) as error:
-        sys.stderr.write(f"{error}\n")
+    except (InUseError, OSError) as error:
+        sys.stderr.write(f"{_sentence(error)}\n")
         return 1
+
+
+def _sentence(error: InUseError | OSError) -> str:
+    """Says what ended the start. Raises an error that should not occur."""
+    if isinstance(error, (InUseError, StoreError)):
+        return str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):  # raised wherever a file is opened, as by an import
+        return "Too many files are open: raise the limit of open files (`ulimit -n`), or close others."
+    raise error
 
 
 def on_what_is_kept(arguments: Sequence[str], settings: Settings) -> int:

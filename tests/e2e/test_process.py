@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -11,7 +13,7 @@ from aiohttp.test_utils import unused_port
 
 from playground.limits import Limits
 from playground.server import Playground
-from tests.support.process import Program, finished, program
+from tests.support.process import PROGRAM, Program, command, finished, program
 from tests.support.scene import Scene, recorded
 from tests.support.stub_model import Reply, StubModel
 
@@ -36,6 +38,15 @@ async def test_a_setting_that_cannot_work_ends_the_start_with_one_sentence(tmp_p
     (sentence,) = ended.other
     assert all(word in sentence for word in named)
     assert SECRET not in f"{sentence}{ended.log}{ended.out}"
+
+
+async def test_where_no_more_files_can_be_opened_it_ends_with_one_sentence(tmp_path: Path) -> None:
+    start = ["sh", "-c", f"ulimit -n 7; exec {sys.executable} {PROGRAM}"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PLAYGROUND_PORT": "0"}
+    async with command(tmp_path, start, environment) as running:
+        assert await running.ended() == 1
+    (sentence,) = running.other
+    assert "ulimit -n" in sentence
 
 
 async def test_a_token_that_is_refused_ends_it_with_one_sentence(tmp_path: Path) -> None:
