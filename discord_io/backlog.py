@@ -261,11 +261,16 @@ class Backlog:
         return [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
 
     async def exchange(
-        self, messages: Sequence[discord.Message], asked: discord.Message, known: Collection[int]
+        self,
+        messages: Sequence[discord.Message],
+        asked: discord.Message,
+        known: Collection[int],
+        deleted_by: Collection[int] = (),
     ) -> Exchange | None:
         """A message that we answered, with our answer, as far as both may still be kept; None: the question may not.
 
-        messages: where to look for the answer. known: the ids of messages that are no part of it.
+        messages: where to look for the answer. known: the ids of messages that are no part of it. deleted_by: people
+        whose messages were deleted since.
         """
         place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
         # A quote of the bot may be based on the words of somebody who was forgotten.
@@ -276,7 +281,7 @@ class Backlog:
             return None
         stands = {part.message_id for part in self.answer(messages, asked.id, ())}.difference(known)
         people = frozenset(m.author.id for m in messages if is_persons(m) and m.id < max(stands, default=0))
-        people |= question.drew_on
+        people |= question.drew_on.union(deleted_by)
         said = (
             MessageRecord(
                 author=name,

@@ -175,6 +175,7 @@ class CatchUp:
                     for channel_id in self.expired:
                         self._snapshots.purge(channel_id)
                     self.expired.clear()
+                    self.expired.deleted_by.clear()
                     self._began.clear()
                     # Messages since then were received, but may not be handled yet.
                     self.alive_at, self.began_at = began_at, None
@@ -310,7 +311,7 @@ class CatchUp:
         """Applies edits and deletions that were missed. Returns the channel's last messages, if they were read."""
         guild_id = self._reviewed.pop(channel_id, None)
         try:
-            return None if guild_id is None else await self._changes.review(channel_id, guild_id)
+            return None if guild_id is None else await self._changes.review(channel_id, guild_id, self.expired)
         except OSError as error:  # of the store; answers need not wait for it
             log.warning("review_failed", channel=channel_id, detail=str(error))
             return None
@@ -338,7 +339,7 @@ class CatchUp:
         if messages:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(unknown) - len(answered))
         there = await self._backlog.around(news, messages) if answered else []
-        recalled: set[int] = set()
+        recalled, deleted_by = set[int](), self.expired.deleted_by.get(channel_id, ())
         for read in unknown:
             if self._is_left:
                 break
@@ -347,7 +348,9 @@ class CatchUp:
                 self.expired.revive(channel_id, message.created_at)
                 self._conversations.end_if_silent(channel_id, until=message.created_at)
                 await self._inbox.take(message)
-            elif not self._inbox.is_over(message.id) and (found := await self._backlog.exchange(there, message, known)):
+            elif not self._inbox.is_over(message.id) and (
+                found := await self._backlog.exchange(there, message, known, deleted_by)
+            ):
                 recalled |= {part.message_id for part in found.answer}
                 answer = tuple(part for part in found.answer if not self._inbox.is_over(part.message_id))
                 self.expired.recall(channel_id, replace(found, answer=answer))

@@ -9,6 +9,7 @@ import structlog
 from conversation import ConversationManager, MessageRecord
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, id_at
 from offers.offer_channels import OfferChannels
+from persistence.expired_conversations import ExpiredConversations
 from persistence.holders import Forget, Holders
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
@@ -56,7 +57,7 @@ class Changes:
         self._backlog.requote(message_ids)
         self._holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
 
-    async def review(self, channel_id: int, guild_id: int) -> list[Message] | None:
+    async def review(self, channel_id: int, guild_id: int, expired: ExpiredConversations) -> list[Message] | None:
         """Applies what changed in a channel while the bot was away, in as many messages as one request returns.
 
         Leaves out pending questions, which recovery checks itself. Returns the channel's last messages, oldest first;
@@ -88,9 +89,7 @@ class Changes:
         quoted = {m.reply_to_id or 0 for m in seen.values() if m.is_persons and m.reply_to_text} - unfinished
         if deleted := {*seen, *lines, *(i for i in quoted if i >= max(since, first))} - there.keys():
             self.deleted(channel_id, deleted)
-            # What the bot posted meanwhile, and did not store, may be based on their words.
-            authors = {seen[i].author_id for i in deleted & seen.keys() if seen[i].is_persons}
-            self._conversations.record_looked_up(channel_id, [("person", who) for who in authors])
+            expired.note_deleted(channel_id, {seen[i].author_id for i in deleted & seen.keys() if seen[i].is_persons})
         listening = self._offers.get(channel_id)
         # Restoring an open offer checks its message itself.
         offered = {listening.offer.subject_id} if listening and listening.offer else set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,12 +17,22 @@ log = structlog.get_logger()
 
 
 class ExpiredConversations(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
-    """The stored conversations that have expired by now, with their messages, by channel."""
+    """The stored conversations that have expired by now, with their messages, by channel.
+
+    deleted_by: the people whose messages were deleted while the bot was away, by channel: what an earlier process
+    posted, and did not store, may be based on their words.
+    """
 
     def __init__(self, conversations: ConversationManager, snapshots: Snapshots) -> None:
         super().__init__()
         self._conversations = conversations
         self._snapshots = snapshots
+        self.deleted_by: dict[int, frozenset[int]] = {}
+
+    def note_deleted(self, channel_id: int, authors: Collection[int]) -> None:
+        """Adds to deleted_by, and notes it in the channel's active conversation, if there is one."""
+        self.deleted_by[channel_id] = self.deleted_by.get(channel_id, frozenset()).union(authors)
+        self._conversations.record_looked_up(channel_id, [("person", who) for who in authors])
 
     def revive(self, channel_id: int, at: datetime) -> None:
         """Resumes a channel's conversation if it was still active at that time."""

@@ -96,9 +96,11 @@ async def test_what_stands_of_half_an_answer_is_told_and_not_finished(scene: Sce
     assert scene.told().index("Tim") < scene.told().index("First words,") < scene.told().index("what is it called?")
 
 
+@pytest.mark.parametrize("silence", [0, 200], ids=["its conversation is alive", "it has expired"])
 async def test_an_answer_that_stands_goes_with_whoever_deleted_what_it_is_based_on_before_they_are_forgotten(
-    scene: Scene,
+    scene: Scene, silence: float
 ) -> None:
+    assert scene.clock
     scene.stub.default = lambda _: Reply("I see.")
     async with life(scene):
         await scene.ask("Ada", "hello")
@@ -110,6 +112,7 @@ async def test_an_answer_that_stands_goes_with_whoever_deleted_what_it_is_based_
     async with unstored(scene):
         await scene.ask("Ada", "what is it called?")
     scene.pg.delete(told)
+    scene.clock.advance(silence)
     async with life(scene):
         await scene.at_rest()
         assert scene.journal.find("recalled")

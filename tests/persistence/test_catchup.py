@@ -119,7 +119,7 @@ class FakeBacklog:
     async def around(self, _news: News, messages: Sequence[Message]) -> Sequence[Message]:
         return messages
 
-    async def exchange(self, _messages: Sequence[Message], _asked: Message, _known: Collection[int]) -> None:
+    async def exchange(self, *_: object) -> None:
         return None
 
     def answer(self, _messages: Sequence[Message], _reply_to: int, later: Collection[int]) -> list[Posted]:
@@ -200,7 +200,7 @@ class Stage:
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
         self.gone[channel_id] = set(message_ids)
 
-    async def review(self, channel_id: int, _guild_id: int) -> list[Message] | None:
+    async def review(self, channel_id: int, _guild_id: int, _expired: object) -> list[Message] | None:
         self.reviewed.append(channel_id)
         await asyncio.sleep(0)
         if self.reviews_fail:
