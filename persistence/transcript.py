@@ -146,9 +146,8 @@ class Transcript:
         """As channels(), with those of other processes."""
         if self._shards.are_all:
             return self.channels()
-        guilds = {
-            row.channel: orjson.loads(row.value)["guild_id"] for row in self._writer.store.read(GUILD) if row.value
-        }
+        rows = self._writer.store.read(GUILD)
+        guilds = {row.channel: orjson.loads(row.value)["guild_id"] for row in rows if row.value}
         return {channel_id: guilds.get(channel_id, 0) for channel_id in self._writer.channels(MESSAGE)}
 
     def direct_channels(self) -> list[int]:
@@ -181,7 +180,7 @@ class Transcript:
                 self._adopt(channel_id, parent_id)
             self._write_guild(channel_id)
         self._continue_full(channel_id, appended.record)
-        self._put(channel_id, appended.record.message_id, to_message(appended.record, appended.tokens))
+        self._put(channel_id, appended.record.message_id, to_message(appended.record, appended.tokens), is_new=True)
 
     def store_anew(self) -> None:
         """Drops what was known, as the store has lost it: guilds and instructions are stored again when needed."""
@@ -369,10 +368,11 @@ class Transcript:
             if not self._threads[parent_id]:
                 del self._threads[parent_id]
 
-    def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
+    def _put(self, channel_id: int, message_id: int, message: Message | None, *, is_new: bool = False) -> None:
         if message is None:
             self._newest_sessions.pop(channel_id, None)  # to be counted again
-        self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
+        value = None if message is None else encode_message(message)
+        self._writer.write(Key(MESSAGE, channel_id, message_id), value, is_new=is_new)
 
 
 def forget_person(author_id: int, through: int = ANY) -> Change:

@@ -66,6 +66,7 @@ class Writer:
         # Only the thread uses what follows.
         self._store: Store | None = None
         self._pending: dict[Key, bytes | None] = {}
+        self._added: set[Key] = set()  # those of which nothing else is stored
         self._undone: list[_Work] = []
         self._given_up: set[int] = set()  # channels to be dropped
         self._is_unsynced = False
@@ -158,8 +159,13 @@ class Writer:
             self._store = self._open_store()
         return self._store
 
-    def write(self, key: Key, value: bytes | None) -> None:
-        """Stores a value, or deletes it (None), in one transaction with what else the work at hand writes."""
+    def write(self, key: Key, value: bytes | None, *, is_new: bool = False) -> None:
+        """Stores a value, or deletes it (None), in one transaction with what else the work at hand writes. is_new:
+        no value of it was stored before, or only the same."""
+        if is_new and key not in self._pending:
+            self._added.add(key)
+        elif not is_new:
+            self._added.discard(key)
         self._pending.pop(key, None)
         self._pending[key] = value
 
@@ -203,11 +209,15 @@ class Writer:
                 self._tell_full()
             self._is_redoing = False
         if self._pending and not self._has_lost and self._try(self._write):
-            self._pending = {}
+            self._pending, self._added = {}, set()
             self._is_unsynced, self._is_failing, self._is_full = True, False, False
         messages = [key for key, value in self._pending.items() if key.channel and key.id and value is not None]
         for key in messages[:-MOST_PENDING]:
-            self._pending[key] = None  # an older value that is stored goes too: it may have words that are gone
+            if key in self._added:
+                del self._pending[key]
+                self._added.remove(key)
+            else:
+                self._pending[key] = None  # an older value that is stored goes too: it may have words that are gone
             self._tell_full()
         return not (self._pending or self._undone or self._given_up)
 

@@ -20,10 +20,11 @@ class Disk(SQLiteStore):
     """A database that can be made to fail."""
 
     fails = is_lost = False
-    writes = 0
+    writes = held = 0  # held: how many changes it was given last
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
         self.writes += 1
+        self.held = len(changes)
         if self.is_lost:
             raise LostLeaseError("another has it")
         if self.fails:
@@ -169,6 +170,39 @@ async def test_a_change_that_memory_holds_no_more_leaves_nothing_as_it_was_befor
     assert await bench.writer.settled()
     assert bench.stored() == [3, 4, 5, 6]
     assert [entry["event"] for entry in logs] == ["store_failed", "store_behind"]
+    await bench.writer.close()
+
+
+async def test_however_much_is_added_while_the_store_fails_memory_holds_only_so_much(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.writer.MOST_PENDING", 3)
+    bench.disk.fails = True
+    with capture_logs():
+        for number in range(1, 10):
+            bench.writer.put(partial(bench.writer.write, Key("said", 5, number), b"1", is_new=True))
+            assert not await bench.writer.settled()
+            assert bench.disk.held <= 4
+    bench.disk.fails = False
+    assert await bench.writer.settled()
+    assert bench.stored() == [7, 8, 9]
+
+
+async def test_what_is_added_again_after_it_was_deleted_leaves_nothing_of_before_where_memory_is_full(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.writer.MOST_PENDING", 1)
+    bench.put(1)
+    assert await bench.writer.settled()
+    bench.disk.fails = True
+    with capture_logs():
+        for value, is_new in ((None, False), (b"2", True)):
+            bench.writer.put(partial(bench.writer.write, Key("said", 5, 1), value, is_new=is_new))
+        bench.put(2)
+        assert not await bench.writer.settled()
+    bench.disk.fails = False
+    assert await bench.writer.settled()
+    assert bench.stored() == [2]
     await bench.writer.close()
 
 
