@@ -215,6 +215,7 @@ class Allowance:
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget
         self._payer = payer
+        self._out: frozenset[int] = frozenset()  # of several people those who pay no more, as they have spent their own
         self.slot: Slot | None = None
         self._call: Reserved | None = None
         self._counted = 0  # tokens counted since the turn started, or was last started over
@@ -286,9 +287,9 @@ class Allowance:
         reached = self._budget.reached(self._payer)
         if reached and reached.cap is Cap.PERSON:
             paying = self._payer.people - self._payer.exempt
-            spent = {one for one in paying if self._budget.reached(Payer(people=frozenset({one})))}
-            if spent != self._payer.people:
-                self._payer = replace(self._payer, exempt=self._payer.exempt | spent)
+            self._out |= {one for one in paying if self._budget.reached(Payer(people=frozenset({one})))}
+            if self._out != self._payer.people:
+                self._payer = replace(self._payer, exempt=self._payer.exempt | self._out)
                 return self._budget.reached(self._payer)
         return reached
 

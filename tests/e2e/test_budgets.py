@@ -122,6 +122,33 @@ async def test_whoever_has_spent_their_own_budget_since_keeps_no_answer_from_tho
         assert (await scene.decision(scene.mention("Ada", "and now?"))).reason is Reason.DAILY_CAP
 
 
+async def test_people_who_are_answered_together_in_many_channels_have_no_more_than_their_own_budgets(
+    stub: StubModel,
+) -> None:
+    async with open_scene(stub, person_tokens=12_000) as scene:
+        channels, gates, together = [f"c{number}" for number in range(4)], [], []
+        for channel in channels:
+            scene.pg.add_channel(channel)
+            scene.pg.add_person(first := f"the first in {channel}")
+            gates.append(scene.held("To them."))
+            scene.mention(first, "first?", channel=channel)
+        await scene.until(lambda: len(stub.requests) == len(channels))
+        for channel in channels:
+            for who in WHO:
+                await scene.decision(last := scene.mention(who, "and then?", channel=channel))
+            together.append(last)
+        scene.pg.add_channel("other")
+        stub.replies.append(Reply("That was much.", tokens=12_000))
+        await scene.ask("Ada", "what?", channel="other")
+        asked = len(stub.requests)
+        stub.default = lambda _body: Reply("To both of you.", tokens=24_000)  # in equal shares
+        for gate in gates:
+            gate.set()
+        for question in together:
+            await scene.answer_to(question)
+        assert len(stub.requests) == asked + 1
+
+
 @pytest.mark.parametrize("by", ["words", "a file"])
 async def test_what_one_person_asks_at_length_takes_no_room_from_others_who_wait_with_them(
     stub: StubModel, by: str
