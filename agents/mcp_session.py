@@ -28,7 +28,7 @@ MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # characters that a process writes as one message
 MAX_ITEMS = 1_000  # in all lists of a result together
-MAX_TEXT = 100_000  # characters of a text in a result: where it looks like JSON it is parsed
+MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -72,9 +72,11 @@ class Session(VersionAwareClientSession):
                 answer.pop("nextCursor", None)
         if method == "tools/call":
             shorten(answer, MAX_ITEMS, MAX_PARTS)
+            room = MAX_TEXT
             for item in content if isinstance(content := answer.get("content"), list) else ():
                 if isinstance(item, dict) and isinstance(text := item.get("text"), str):
-                    item["text"] = text[:MAX_TEXT]
+                    item["text"] = text[:room]
+                    room -= len(item["text"])
         return answer
 
     def _absorb_tool_listing(self, result: ListToolsResult, *, complete: bool) -> ListToolsResult:

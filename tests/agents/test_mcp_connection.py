@@ -167,6 +167,8 @@ async def test_a_text_is_cut_before_it_is_parsed_as_json(server: Watched) -> Non
     told = await server.call("pieces", {"count": 1, "text": f"[{'{}, ' * (MAX_TEXT // 4)}1]"})
     assert told.startswith("[{}, {}, {}")  # as it came, and not as it would be written again
     assert told.endswith(f" of {MAX_TEXT:,} bytes)")
+    told = await server.call("pieces", {"count": 4, "text": "x" * (MAX_TEXT // 2 - 1)})
+    assert told.endswith(f" of {MAX_TEXT + len(json.dumps([''] * 4, separators=(',', ':'))):,} bytes)")
 
 
 async def test_pictures_are_named_and_attached_to_the_answer_as_far_as_there_is_room(server: Watched) -> None:
