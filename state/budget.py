@@ -7,7 +7,7 @@ processes share the budgets, it is reserved among all of them: see cluster/accou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -133,6 +133,10 @@ class Budget:
             raise
         return True
 
+    def lacking(self, call: Reserved) -> Collection[Account]:
+        """The accounts of which other calls have reserved too much for this one, as far as known here."""
+        return {*self._limits.lacking(call)}
+
     def settle(self, call: Reserved | None, spent: Spent | None, payer: Payer, purpose: Purpose) -> Spent | None:
         """Releases what was reserved, and counts what was used. Returns what was used, with its price."""
         if call:
@@ -177,8 +181,9 @@ class Slot(Protocol):
     async def take(self) -> None:
         """Takes it, unless it is held."""
 
-    def leave(self) -> None:
-        """Gives it back, if it is held, until take(): the turn waits for its budget."""
+    def leave(self, lacking: Collection[Account]) -> None:
+        """Gives it back, if it is held, until take(): the turn waits for the budgets of these accounts; if there are
+        none, it is not known for which."""
 
 
 class Purse:
@@ -254,7 +259,7 @@ class Allowance:
                     await self.slot.take()
                 return None
             if self.slot:
-                self.slot.leave()
+                self.slot.leave(self._budget.lacking(call))
             await self._budget.given_back()
         return reached.cap
 

@@ -12,7 +12,7 @@ that a kill interrupts counts as `Reserved.interrupted` says.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -219,13 +219,18 @@ class Limits:
     def reserve(self, call: Reserved, now: datetime) -> bool:
         """Reserves what a call may use, until release(). False if other calls have reserved what is left."""
         self.begin_day(now)
+        if any(self.lacking(call)):
+            return False
+        self.set_aside(call)
+        return True
+
+    def lacking(self, call: Reserved) -> Iterator[Account]:
+        """The accounts of which other calls of this process have reserved too much for this one."""
         for account, among, limit in self.holding(call.payer):
             others = self._reserved[account, limit.in_money]
             more = share(call.amount[limit.in_money], among)
             if others and self._charged(account, limit.period, in_money=limit.in_money) + others + more > limit.amount:
-                return False
-        self.set_aside(call)
-        return True
+                yield account
 
     def set_aside(self, call: Reserved) -> None:
         """Reserves it without a check, as for what is reserved among all processes already."""

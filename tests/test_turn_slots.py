@@ -16,7 +16,7 @@ from state.awaiting import Meaning, RouteTarget
 from state.budget import Budget
 from state.limits import Limits
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, CHANNEL, GUILD, said
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked
 from tests.support.virtual_time import settle, until
 from turns.turn import Cancel, Turn
@@ -242,28 +242,31 @@ async def test_turns_that_wait_for_their_guilds_budget_leave_slots_to_others_and
     assert not slots._begun
 
 
-async def test_turns_that_wait_for_the_budget_of_one_channel_hold_up_no_other_of_the_guild() -> None:
+@pytest.mark.parametrize("scope", [Scope.CHANNEL, Scope.PERSON])
+async def test_turns_that_wait_for_the_budget_of_one_channel_or_person_hold_up_no_others_of_the_guild(
+    scope: Scope,
+) -> None:
     bench, slots, begun = Bench(), TurnSlots(3), list[int]()
-    of_channels = BudgetLimit(1_000, Period.DAY, Scope.CHANNEL)
-    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None, budgets=[of_channels]), bench.clock)
+    limit = BudgetLimit(1_000, Period.DAY, scope)
+    budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None, budgets=[limit]), bench.clock)
 
     async def make(turn: Turn, thread: int) -> None:
         async with slots.taken(turn):
-            await turn.allowance.reserve(600)  # so that one of a channel runs at once
+            await turn.allowance.reserve(600)  # so that one of a channel, or person, runs at once
             begun.append(thread)
             await asyncio.sleep(100)
             turn.allowance.settle(10)
 
-    def begin(thread: int, channel: int) -> asyncio.Task[None]:
-        question = bench.question(bench.say(ANNA, "what?", channel=thread), thread)
+    def begin(thread: int, channel: int, who: int) -> asyncio.Task[None]:
+        question = bench.question(bench.say(who, "what?", channel=thread), thread)
         place = replace(question.place, parent_id=channel, kind=PlaceKind.THREAD)
         turn = Turn([replace(question, place=place)])
         turn.allowance = budget.allowance(turn.payer)
         return asyncio.create_task(make(turn, thread))
 
-    making = [begin(thread, CHANNEL) for thread in range(1, 9)]
+    making = [begin(thread, CHANNEL, ANNA) for thread in range(1, 9)]
     await settle()
-    making.append(begin(9, CHANNEL + 1))
+    making.append(begin(9, CHANNEL + 1, ANNA) if scope is Scope.CHANNEL else begin(9, CHANNEL, BEN))
     await settle()
     assert begun == [1, 9]
     assert slots.running == 2
@@ -280,7 +283,7 @@ async def test_turns_of_a_channel_go_on_as_soon_as_none_of_it_waits_for_its_budg
         async with slots.taken(turn):
             begun.append(channel)
             if len(begun) <= 3 and turn.allowance.slot:
-                turn.allowance.slot.leave()
+                turn.allowance.slot.leave([])
                 await (goes_on if channel == CHANNEL else asyncio.Event()).wait()
                 await turn.allowance.slot.take()
             await asyncio.Event().wait()

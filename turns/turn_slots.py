@@ -8,16 +8,19 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import NamedTuple, TypeVar
 
+from setting_values import Scope
+from state.spending import Account
 from turns.turn import Turn
 
 # Made and waiting, for each slot: with 5 s for an answer the last waits 7 minutes. One takes some 60 KB, those of 64
 # slots 300 MB.
 MAX_TURNS = 80
+OF_EVERYBODY = (Scope.TOTAL, Scope.GUILD)
 K = TypeVar("K")
 TOLD_SECONDS = 10.0  # after which an asker is told their place in the queue
 TOLD_INTERVAL_SECONDS = 0.025  # Discord allows a bot 50 requests a second, and answers are more urgent
@@ -35,12 +38,12 @@ LATE_FOR_BUDGET = (
 
 
 class _Place(NamedTuple):
-    """A place in the queue. is_begun: the turn had a slot before; number: orders the queue; channel_id: pays for it;
-    given: done when it has one."""
+    """A place in the queue. is_begun: the turn had a slot before; number: orders the queue; accounts: those that pay
+    for it, and not for all of its guild, each with the guild; given: done when it has one."""
 
     is_begun: bool
     number: int
-    channel_id: int
+    accounts: frozenset[tuple[int, Account]]
     given: asyncio.Future[None]
 
 
@@ -51,8 +54,8 @@ class TurnSlots:
 
     Of one guild no more than twice `at_once` turns have begun, that is, have a slot or have had one and wait for their
     budget or for the next slot: all of these look again each time that some of a budget is given back. The second half
-    is for channels where none waits for its budget, as the first may all wait for that of one channel. Those that have
-    the budget for their next call go before those that have not begun, which may wait for just that budget.
+    is for those whose budgets none waits for: the first may all wait for that of one channel, or of one person. Those
+    that have the budget for their next call go before those that have not begun, which may wait for just that budget.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -60,7 +63,7 @@ class TurnSlots:
         self._turns: Counter[int] = Counter()  # by guild, as below
         self._taken: Counter[int] = Counter()
         self._begun: Counter[int] = Counter()
-        self._short: Counter[tuple[int, int]] = Counter()  # those that wait for their budget, by guild and channel
+        self._short: Counter[tuple[int, Account]] = Counter()  # those that wait for a budget, by guild and account
         self._waiting: dict[int, deque[_Place]] = {}
         self._numbers = count(1)
         self._telling = asyncio.Lock()
@@ -96,10 +99,11 @@ class TurnSlots:
 
     async def take(self, guild_id: int, turn: Turn, *, is_begun: bool) -> None:
         """Waits for a slot. is_begun: the turn had one, and has waited for its budget."""
-        place = _Place(is_begun, turn.number, turn.payer.channel_id, asyncio.Future())
+        accounts = frozenset((guild_id, one) for one, _ in turn.payer.accounts() if one[0] not in OF_EVERYBODY)
+        place = _Place(is_begun, turn.number, accounts, asyncio.Future())
         if self._free and self._may_go_on(guild_id, place):
             self._give(guild_id, is_begun=is_begun)
-            self._share()  # if its channel waits for its budget no more, others of it may go on, too
+            self._share()  # if none waits for its budgets any more, others that pay from these may go on, too
             return
         line = self._waiting.setdefault(guild_id, deque())
         insort(line, place, key=lambda other: (not other.is_begun, other.number))
@@ -144,12 +148,13 @@ class TurnSlots:
         return next((place for place in self._waiting[guild_id] if self._may_go_on(guild_id, place)), None)
 
     def _may_go_on(self, guild_id: int, place: _Place) -> bool:
-        most = self._at_once * (1 if self._short[guild_id, place.channel_id] else 2)
+        most = self._at_once * (1 + self._short.keys().isdisjoint(place.accounts))
         return place.is_begun or self._begun[guild_id] < most
 
-    def wait_for_budget(self, guild_id: int, channel_id: int, change: int) -> None:
-        """Counts a turn that begins (1) or ceases (-1) to wait for its budget."""
-        _count(self._short, (guild_id, channel_id), change)
+    def wait_for_budget(self, guild_id: int, lacking: Iterable[Account], change: int) -> None:
+        """Counts a turn that begins (1) or ceases (-1) to wait for the budgets of these accounts."""
+        for account in lacking:
+            _count(self._short, (guild_id, account), change)
 
     def _give(self, guild_id: int, *, is_begun: bool) -> None:
         self._free -= 1
@@ -188,6 +193,7 @@ class _Slot:
         self.guild_id = turn.newest.guild_id or turn.newest.channel_id  # the latter for direct messages
         self._is_begun = self._is_held = False
         self._telling: asyncio.Task[None] | None = None  # while it waits for its budget
+        self._lacking: Collection[Account] = ()
 
     async def take(self) -> None:
         """Takes it, unless it is held."""
@@ -196,12 +202,14 @@ class _Slot:
             await self._slots.take(self.guild_id, self._turn, is_begun=self._is_begun)
             self._is_begun = self._is_held = True
 
-    def leave(self) -> None:
-        """Gives it back, if it is held, until take(): the turn waits for its budget."""
+    def leave(self, lacking: Collection[Account]) -> None:
+        """Gives it back, if it is held, until take(): the turn waits for the budgets of these accounts, or of some that
+        other processes know."""
         if self._is_held:
             self._is_held = False
             self._telling = self._slots.begin_telling(self._turn)
-            self._slots.wait_for_budget(self.guild_id, self._turn.payer.channel_id, 1)
+            self._lacking = lacking or [(Scope.CHANNEL, self._turn.payer.channel_id)]
+            self._slots.wait_for_budget(self.guild_id, self._lacking, 1)
             self._slots.give_back(self.guild_id, is_ended=False)
 
     def end(self) -> None:
@@ -214,7 +222,7 @@ class _Slot:
     def _end_telling(self) -> None:
         if self._telling:
             self._telling.cancel()
-            self._slots.wait_for_budget(self.guild_id, self._turn.payer.channel_id, -1)
+            self._slots.wait_for_budget(self.guild_id, self._lacking, -1)
         self._telling = None
 
 

@@ -171,7 +171,7 @@ async def test_the_overview_counts_what_is_asked_in_private_among_the_answers_be
             turn.allowance = Budget(shown.limits, shown.clock).allowance(turn.payer)
             await made.enter_async_context(shown.slots.taken(turn))
         assert turn.allowance.slot
-        turn.allowance.slot.leave()
+        turn.allowance.slot.leave([])
         page = await read(visitor, "/console")
     assert "<dt>Answers being made</dt><dd>2</dd>" in page
     assert "<dt>Waiting for their turn</dt><dd>1</dd>" in page
