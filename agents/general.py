@@ -270,6 +270,9 @@ class GeneralAgent:
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
                 )
+            case Cap.OWN:
+                kind = FailureKind.WAITED
+                detail = "Other answers to whoever asks have reserved what is left of the budget for them."
             case Cap.UNKNOWN:
                 kind = FailureKind.INTERNAL
                 detail = "What other processes have used of the budgets cannot be found out."

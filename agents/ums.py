@@ -29,7 +29,7 @@ log = structlog.get_logger()
 CONNECT_SECONDS = 5.0
 # What an answer is counted as, since remote agents do not report their use.
 ANSWER_TOKENS = 10_000
-CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.UNKNOWN: FailureKind.INTERNAL}
+CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.OWN: FailureKind.WAITED, Cap.UNKNOWN: FailureKind.INTERNAL}
 
 
 class UMSAgent:

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from clock import Clock
-from setting_values import BudgetLimit
+from setting_values import BudgetLimit, Scope
 from state.limits import Cap, Limits, Reached
 from state.spending import NOBODY, PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
 
 LOOK_AGAIN_SECONDS = 2.0
+OWN_SECONDS = 15.0  # in which a channel waits for answers elsewhere to whoever asks: about as long as one takes
 LOOK_AT_ONCE = 64  # of those that wait for a budget: each takes some 25 us
 LIMITS, SPENDING = "limits", "spending"  # what is stored: today, with each call; the days before, once a day has ended
 # Made only until four fifths of a budget are used: the rest is for those who call the bot.
@@ -220,7 +221,8 @@ class Allowance:
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget
         self._payer = payer
-        self._out: frozenset[int] = frozenset()  # of several people those who pay no more, as they have spent their own
+        # Of several people those who pay no more: they have spent their own, or other answers to them have reserved it.
+        self._out: frozenset[int] = frozenset()
         self.slot: Slot | None = None
         self._call: Reserved | None = None
         self._counted = 0  # tokens counted since the turn started, or was last started over
@@ -236,7 +238,8 @@ class Allowance:
         return None if cap is None else cap - self._before - self._counted
 
     async def reserve(self, tokens: int, unseen: int = 0, *, output: int = 0, models: Sequence[str] = ()) -> Cap | None:
-        """Reserves what the next call may use; waits while other calls have reserved it. Returns a cap that is reached.
+        """Reserves what the next call may use; waits while other calls have reserved it, those of the same person not
+        for long. Returns a cap that is reached.
 
         output: the part of the tokens that the model may write. unseen: tokens that it may use beyond the predicted
         ones; at most what the turn has left. models: those that may answer.
@@ -247,6 +250,7 @@ class Allowance:
             unseen = min(unseen, left - tokens)
         self.unseen = unseen
         self.count(self._counted)
+        own_until = asyncio.get_running_loop().time() + OWN_SECONDS
         while not (reached := self.spent_budget()):
             call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
             try:
@@ -258,9 +262,20 @@ class Allowance:
                 if self.slot:
                     await self.slot.take()
                 return None
+            lacking = self._budget.lacking(call)
+            own = frozenset(who for scope, who in lacking if scope is Scope.PERSON)
+            is_own = 0 < len(own) == len(lacking)
+            if is_own and not own.issuperset(self._payer.people - self._payer.exempt):  # the others pay
+                self._out |= own
+                self._payer = replace(self._payer, exempt=self._payer.exempt | own)
+                continue
             if self.slot:
-                self.slot.leave(self._budget.lacking(call))
-            await self._budget.given_back()
+                self.slot.leave(lacking)
+            try:
+                async with asyncio.timeout_at(own_until if is_own else None):
+                    await self._budget.given_back()
+            except TimeoutError:
+                return Cap.OWN
         return reached.cap
 
     def count(self, tokens: int, spent: Spent | None = None) -> None:

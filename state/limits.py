@@ -42,6 +42,7 @@ class Cap(Enum):
     PERSON = "person"
     TURN = "turn"
     QUEUE = "queue"  # too many turns wait
+    OWN = "own"  # other answers to the same person have reserved what is left of their own budget
     UNKNOWN = "unknown"  # several processes share the budgets, and what the others have used cannot be found out
 
 

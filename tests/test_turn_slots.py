@@ -12,6 +12,7 @@ from conversation import MessageRecord
 from miniapps.router import UNKNOWN
 from place import PlaceKind
 from setting_values import BudgetLimit, Period, Scope
+from state import budget as budgets
 from state.awaiting import Meaning, RouteTarget
 from state.budget import Budget
 from state.limits import Limits
@@ -244,8 +245,9 @@ async def test_turns_that_wait_for_their_guilds_budget_leave_slots_to_others_and
 
 @pytest.mark.parametrize("scope", [Scope.CHANNEL, Scope.PERSON])
 async def test_turns_that_wait_for_the_budget_of_one_channel_or_person_hold_up_no_others_of_the_guild(
-    scope: Scope,
+    monkeypatch: pytest.MonkeyPatch, scope: Scope
 ) -> None:
+    monkeypatch.setattr(budgets, "OWN_SECONDS", 1_000)
     bench, slots, begun = Bench(), TurnSlots(3), list[int]()
     limit = BudgetLimit(1_000, Period.DAY, scope)
     budget = Budget(Limits(turns_per_user_minute=9, daily_tokens=None, budgets=[limit]), bench.clock)

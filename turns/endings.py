@@ -75,7 +75,7 @@ AGENT_FAULTS = {
     FailureKind.TOO_LONG: "A conversation became too long for the model, and a new one was started.",
     FailureKind.UNAVAILABLE: "The model could not be reached, or stopped in the middle of an answer.",
     FailureKind.LATE: "The model took too long to answer.",
-    FailureKind.WAITED: "A private question waited too long for TURNS_AT_ONCE or its budget.",
+    FailureKind.WAITED: "A question waited too long for TURNS_AT_ONCE or its budget.",
     FailureKind.EMPTY: "The model gave an empty answer.",
     FailureKind.OUT_OF_ROOM: "The model ran out of room before it had an answer.",
     FailureKind.WITHHELD: "The model's content filter withheld an answer.",

@@ -9,12 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.gateway import FailureKind
 from decider import Reason
 from persistence.open_store import open_stores
 from playground.limits import Limits
 from playground.model import File
 from playground.server import Playground
 from setting_values import Period, Scope
+from state import budget
 from state.budget import LIMITS
 from state.ledger import total
 from state.spending import LONG_ANSWER, Amount, share
@@ -23,6 +25,7 @@ from tests.support.lives import kill, life, open_stage
 from tests.support.process import program
 from tests.support.scene import Scene, notify, open_scene, recorded
 from tests.support.stub_model import Reply, StubModel
+from turns.endings import SENTENCES
 
 USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 WHO = ("Ada", "Ben")
@@ -147,6 +150,31 @@ async def test_people_who_are_answered_together_in_many_channels_have_no_more_th
         for question in together:
             await scene.answer_to(question)
         assert len(stub.requests) == asked + 1
+
+
+@pytest.mark.parametrize("asks", ["alone", "with another"])
+async def test_whoever_is_being_answered_elsewhere_with_what_is_left_of_their_budget_holds_up_no_channel(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    monkeypatch.setattr(budget, "OWN_SECONDS", 0.3)
+    async with open_scene(stub, person_tokens=12_000) as scene:
+        scene.pg.add_channel("other")
+        elsewhere, before = scene.held("There."), scene.held("Before.")
+        scene.mention("Ada", "a long story?", channel="other")
+        await scene.until(lambda: len(stub.requests) == 1)
+        stub.default = lambda _body: Reply("Here.")
+        scene.mention("Ben", "hello")
+        await scene.until(lambda: len(stub.requests) == 2)
+        theirs = scene.mention("Ada", "and here?")
+        await scene.decision(theirs)
+        if asks == "with another":
+            await scene.decision(others := scene.mention("Ben", "me, too?"))
+            before.set()
+            assert (await scene.answer_to(others)).content == "Here."
+        else:
+            before.set()
+            assert (await scene.answer_to(theirs)).content == SENTENCES[FailureKind.WAITED]
+        elsewhere.set()
 
 
 @pytest.mark.parametrize("by", ["words", "a file"])
