@@ -141,10 +141,12 @@ class Records:
     def said(self, question: Question, record: MessageRecord, tokens: int = 0) -> MessageRecord | None:
         """Appends a message to the transcript of the question's channel. tokens: as the provider counted.
 
-        An answer that may quote somebody who was forgotten while it was made is dropped instead. Returns the message as
-        appended, or None.
+        An answer that may quote somebody who was forgotten while it was made is dropped instead, as is one that was
+        deleted meanwhile. Returns the message as appended, or None.
         """
         conversation = self._conversations.get(question.channel_id)
+        if conversation and conversation.is_deleted(record.message_id):
+            return None
         record = (conversation and conversation.find(record.message_id)) or record
         return self._append(question, record, conversation, tokens)
 

@@ -249,6 +249,19 @@ async def test_what_is_deleted_in_discord_is_gone_from_disk(scene: Scene, folder
     assert not on_disk(folder, SECRET)
 
 
+async def test_what_somebody_deletes_of_an_answer_that_is_being_made_is_gone(scene: Scene, folder: Path) -> None:
+    gate = asyncio.Event()
+    rest = "\n\n".join([f"{SECRET} is a cat.", "one " * 400, "two " * 400, "three " * 400])
+    scene.stub.replies.append(Reply(rest, gate=gate, chunk=3_000))
+    asked = scene.mention("Ada", "what is a cat?")
+    await scene.delete(await scene.shows(SECRET))
+    gate.set()
+    await scene.outcome(asked)
+    await settled(scene)
+    assert not on_disk(folder, SECRET)
+    assert await scene.bot.snapshots.search.find(asked.channel_id, SECRET) == []
+
+
 async def test_being_removed_from_a_server_clears_what_was_said_there(scene: Scene, folder: Path) -> None:
     for channel in ("general", "help"):
         await scene.ask("Ada", TELLS, channel=channel)
