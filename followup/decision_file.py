@@ -220,6 +220,7 @@ class DecisionFile:
 
     def _drop_unfit(self, connection: sqlite3.Connection) -> None:
         """Deletes rows that cannot be opened: changed without the key, they may hide the person to be removed."""
+        connection.execute("REINDEX")  # a row that an index lacks would not be found
         unfit = []
         for row in connection.execute(FIND):
             unfit.append((row[0],))

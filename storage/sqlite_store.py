@@ -64,6 +64,7 @@ class SQLiteStore:
         self._seal = seal
         self._db: sqlite3.Connection | None = None
         self._dead = 0
+        self._schema = 0  # its version when it was checked
         self._is_damaged = False
 
     def read(
@@ -99,6 +100,8 @@ class SQLiteStore:
         packed = pack({**self.owed(), **changes}, self._seal)
         with self._working("written") as db:
             db.execute("BEGIN")
+            if _schema_version(db) != self._schema:  # opened again, it is checked
+                raise StoreError(f"{self._path}: another program changed its schema.")
             self._put(db, packed)
             db.execute("COMMIT")
         self.owed = dict
@@ -110,7 +113,7 @@ class SQLiteStore:
             if self._dead > MOST_DEAD:
                 db.execute("DELETE FROM row WHERE NOT live")
                 db.execute("VACUUM")
-                self._dead = 0
+                self._dead, self._schema = 0, _schema_version(db)
             if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 raise StoreError(f"{self._path} is being read by another program: deleted data is still in it.")
 
@@ -173,6 +176,7 @@ class SQLiteStore:
                 self.close()
                 make_folder(self._path.parent)
                 self._db = self._opened()
+                self._schema = _schema_version(self._db)
             yield self._db
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self.close()
@@ -252,7 +256,8 @@ def _connected(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        # A row that the index lacks is neither read nor deleted.
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if version not in (0, VERSION) or found != "ok":
             raise _damage(found if found != "ok" else f"it is of version {version}")
         db.executescript(SETTINGS if version else SETTINGS + CREATE)
@@ -264,6 +269,11 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise
     db.text_factory = partial(str, encoding="utf-8", errors="replace")  # for damaged values, which are refused later
     return db
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    version: int = db.execute("PRAGMA schema_version").fetchone()[0]
+    return version
 
 
 def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:

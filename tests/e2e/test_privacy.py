@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -15,6 +17,7 @@ from commands.privacy_commands import NOTHING_KEPT
 from decider import Reason
 from discord_io.channel_history import HISTORY_MESSAGES
 from followup.decision_file import FILE_NAME
+from persistence.open_store import DATABASE
 from state.optout import UNREAD
 from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene
@@ -237,6 +240,17 @@ async def test_what_is_forgotten_is_gone_from_disk(scene: Scene, folder: Path, e
     assert not on_disk(folder, SECRET)
     assert bool(on_disk(folder, "Rex")) == everything
     assert on_disk(folder, "Tom")
+
+
+async def test_what_is_forgotten_is_gone_though_another_program_left_a_trigger_meanwhile(
+    scene: Scene, folder: Path
+) -> None:
+    await scene.ask("Ada", TELLS)
+    await settled(scene)
+    with closing(sqlite3.connect(folder / DATABASE)) as db:
+        db.execute("CREATE TRIGGER t BEFORE UPDATE ON row BEGIN SELECT RAISE(IGNORE); END")
+    assert (await scene.use("Ada", "forget")).content == privacy_commands.FORGOTTEN
+    assert not on_disk(folder, SECRET)
 
 
 async def test_what_is_deleted_in_discord_is_gone_from_disk(scene: Scene, folder: Path) -> None:

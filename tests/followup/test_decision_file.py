@@ -139,6 +139,20 @@ def test_a_file_in_which_another_program_left_a_trigger_is_set_aside(file: Decis
     assert [each["event"] for each in logs] == ["decision_log_unusable"]
 
 
+def test_a_row_that_another_program_took_out_of_an_index_is_removed(file: DecisionFile) -> None:
+    file.write([entry(1)])
+    with changing(file) as db:
+        db.executescript(
+            """
+            DROP INDEX by_author; CREATE INDEX by_author ON decisions (author) WHERE message_id > 1;
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, ' WHERE message_id > 1', '') WHERE name = 'by_author'
+            """
+        )
+    file.write([Removal(author_id=ANNA)])
+    assert stored(file) == []
+
+
 def test_an_unsealed_file_is_refused_and_set_aside_with_a_key_of_the_owners(file: DecisionFile) -> None:
     unsealed_log(file.path, [entry(2)])
     content = file.path.read_bytes()
