@@ -243,9 +243,9 @@ class ConversationManager:
     def _change(self, channel_id: int, change: Callable[[ChannelConversation], None]) -> bool:
         if (conversation := self.get(channel_id)) is None:
             return False
-        before = conversation.messages, conversation.llm_history
+        before = conversation.messages, conversation.llm_history, conversation.remote.left
         change(conversation)
-        if before == (conversation.messages, conversation.llm_history):
+        if before == (conversation.messages, conversation.llm_history, conversation.remote.left):
             return False
         self._on_change(channel_id)
         return True
@@ -303,6 +303,7 @@ class ConversationManager:
             llm_history=kept.llm_history,  # which is replaced, and never changed
             remote=dict(kept.remote.asked),
             states=dict(kept.remote.states),
+            left=kept.remote.left,
             told_before=dict(kept.remote.told_before),
             unwelcome=kept.unwelcome,
             declines=kept.declines,
@@ -366,7 +367,7 @@ class ConversationManager:
             told_through=stored.told_through,
             own=stored.own,
             since=stored.since,
-            remote=RemoteMemory(dict(stored.remote), dict(stored.states), told_before=dict(stored.told_before)),
+            remote=RemoteMemory(dict(stored.remote), dict(stored.states), stored.left, dict(stored.told_before)),
             unwelcome=stored.unwelcome,
             declines=stored.declines,
             looked_up=stored.looked_up,

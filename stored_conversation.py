@@ -112,7 +112,7 @@ class StoredConversation:
     """A conversation without its messages.
 
     since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
-    remote, states, told_before: as of RemoteMemory, remote its `asked`. unwelcome, declines, looked_up,
+    remote, states, left, told_before: as of RemoteMemory, remote its `asked`. unwelcome, declines, looked_up,
     has_asked_for_thread, came_from: as of ChannelConversation.
     """
 
@@ -124,6 +124,7 @@ class StoredConversation:
     llm_history: History
     remote: dict[int, str] = field(default_factory=dict)
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
+    left: frozenset[str] = frozenset()
     told_before: Told = field(default_factory=dict)
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES

@@ -152,12 +152,12 @@ class _Heard:
 def _words(request: AgentRequest) -> str:
     """The text of the questions, with their authors if there are several, after the context that all agents get, as far
     as nobody has taken it back since."""
-    now = request.noted_now(request).shared
-    context = {key: value for key, value in request.shared.items() if now.get(key) == value}
+    now = request.noted_now(request)
+    context = {key: value for key, value in request.shared.items() if now.shared.get(key) == value}
     shared = f"({in_words(context)})\n" if context else ""
     name = request.place.bot_name
     # In `text` a mention of the bot is its name, not its id.
-    told = [(question.author, without_call(question.text, 0, name) or question.text) for question in request.questions]
+    told = [(question.author, without_call(question.text, 0, name) or question.text) for question in now.questions]
     if len(told) == 1:
         return shared + told[0][1]
     return shared + "\n".join(f"{author}: {indented(words)}" for author, words in told)

@@ -263,7 +263,9 @@ class Answering:
         def noted_now(request: AgentRequest) -> AgentRequest:
             notes = () if turn.is_remote else self._preparing.notes(turn, conversation, in_full)
             shared = {} if newcomers else self._team.shared(questions, conversation, place)
-            return replace(request, notes=notes, shared=shared)
+            left = (q for q in pending if not conversation.is_deleted(q.message.message_id))
+            asked = [question.current(conversation) for question in left]
+            return replace(request, notes=notes, shared=shared, questions=asked)
 
         request = AgentRequest(
             history=(),

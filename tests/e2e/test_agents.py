@@ -373,3 +373,54 @@ async def test_what_is_deleted_while_it_answers_is_not_gone_on_with(scene: Scene
     assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
     await scene.ask("Ada", "docs: and now?")
     assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
+
+
+@pytest.mark.parametrize("how", ["edited", "deleted"])
+async def test_what_goes_while_its_answer_waits_for_discord_is_not_gone_on_with_after_a_kill(
+    stage: Scene, docs: RemoteAgent, roster: dict[str, Path], how: str
+) -> None:
+    async with life(stage, **roster):
+        first = stage.mention("Ada", "docs: my salary is a secret, is it?")
+        await stage.answer_to(first)
+        stage.pg.faults.add("POST", r"/messages$", status=500, times=10_000)
+        second = stage.mention("Ada", "docs: and the bonus?")
+        await stage.ready(second)
+        await (stage.edit(first, "never mind") if how == "edited" else stage.delete(first))
+        await kill(stage)
+    stage.pg.faults.clear()
+    async with life(stage, **roster):
+        await stage.answer_to(second)
+        await stage.ask("Ada", "docs: how many days of holiday do I have?")
+    assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
+
+
+async def test_what_was_trimmed_and_is_edited_is_not_gone_on_with_after_a_kill(
+    stage: Scene, docs: RemoteAgent, roster: dict[str, Path]
+) -> None:
+    async with life(stage, **roster):
+        first = stage.mention("Ada", "docs: my salary is a secret, is it?")
+        await stage.answer_to(first)
+        stage.bot.conversations._max_messages = 4  # there is no setting
+        for _ in range(4):
+            await stage.decision(stage.say("Ben", "hello everybody"))
+        await stage.edit(first, "never mind")
+        await kill(stage)
+    async with life(stage, **roster):
+        await stage.ask("Ada", "docs: how many days of holiday do I have?")
+    assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
+
+
+async def test_what_is_deleted_of_a_burst_before_it_is_asked_is_not_told(
+    stage: Scene, docs: RemoteAgent, roster: dict[str, Path]
+) -> None:
+    async with life(stage, **roster, burst_seconds=1):
+        gate = asyncio.Event()
+        docs.known.add("conv-1")
+        docs.creations.append(RemoteReply([b'{"id": "conv-1"}'], status=201, before=gate))
+        first = stage.mention("Ada", "docs: my salary is a secret")
+        second = stage.say("Ada", "how many days of holiday do I have?")
+        await docs.arrived.wait()
+        await stage.delete(first)
+        gate.set()
+        assert await stage.outcome(second) == "answered"
+    assert docs.contents == ["how many days of holiday do I have?"]
