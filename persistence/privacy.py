@@ -129,7 +129,8 @@ class Privacy:
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int]) -> None:
         """Forgets a guild that the bot has left, or that was deleted. channel_ids: those that discord.py knows."""
         gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # only the latter has archived threads
-        removal = partial(self._snapshots.forget_where, lambda _channel, guild: guild == guild_id)
+        # The guild of a transcript is unknown where the row that tells it is damaged.
+        removal = partial(self._snapshots.forget_where, lambda channel, guild: guild == guild_id or channel in gone)
         await self._forget(Forget(list(gone), guild_id=guild_id, through=id_at(self._clock())), removal)
 
     async def expire(self, before: datetime) -> None:

@@ -295,6 +295,20 @@ async def test_being_removed_from_a_server_clears_what_was_said_there(scene: Sce
     assert SECRET not in scene.told()
 
 
+async def test_being_removed_clears_also_channels_whose_server_is_not_known_any_more(stage: Scene) -> None:
+    async with life(stage):
+        await stage.ask("Ada", TELLS)
+    with closing(sqlite3.connect(stage.folder / DATABASE)) as db, db:
+        db.execute("DELETE FROM row WHERE kind = 'guild'")
+    async with life(stage):
+        left = asyncio.ensure_future(stage.bot.wait_for("guild_remove", timeout=10))
+        stage.pg.remove_bot()
+        await left
+        await asyncio.gather(*(t for t in asyncio.all_tasks() if t.get_name() == "discord.py: on_guild_remove"))
+        await settled(stage)
+        assert not on_disk(stage.folder, SECRET)
+
+
 async def test_what_could_not_be_forgotten_completely_is_said_to_be_and_can_be_tried_again(
     scene: Scene, folder: Path
 ) -> None:
