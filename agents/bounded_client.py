@@ -38,26 +38,39 @@ MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client tak
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
 MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each line takes 3 us, in one go
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
+OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 
+class OutdatedError(AgentRunError):
+    """What a request says was edited, deleted or forgotten before it could be sent again, or to another model."""
+
+    def __init__(self) -> None:
+        super().__init__("what it says was edited, deleted or forgotten meanwhile")
+
+
 @contextmanager
-def noting_lost(note: Callable[[], object]) -> Iterator[None]:
-    """Calls `note` for each request to which no response came, and which is then sent again, or to another model."""
-    token = LOST.set(note)
+def noting_lost(note: Callable[[], object], is_outdated: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Calls `note` for each request to which no response came, and which is then sent again, or to another model; that
+    raises OutdatedError where is_outdated()."""
+    tokens = LOST.set(note), OUTDATED.set(is_outdated)
     try:
         yield
     finally:
-        LOST.reset(token)
+        LOST.reset(tokens[0])
+        OUTDATED.reset(tokens[1])
 
 
 def asks_another(error: Exception) -> bool:
-    """Whether the next of several models is asked after this error. Notes a request that may be billed as lost."""
+    """Whether the next of several models is asked after this error. Notes a request that may be billed as lost. Raises
+    OutdatedError."""
     if isinstance(error, UserError) or (isinstance(error, AgentRunError) and not isinstance(error, ModelAPIError)):
         return False  # anything else a client may raise at what its server answers
     if may_be_billed(error):
         LOST.get()()
+    if OUTDATED.get()():
+        raise OutdatedError
     return True
 
 
@@ -98,6 +111,8 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
                 if response is None and was_sent(sys.exception()):
                     LOST.get()()
                 await super()._sleep_for_retry(response=response, **how)
+                if OUTDATED.get()():
+                    raise OutdatedError
 
         Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
         client.__class__ = Shortening

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -25,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
-from agents.bounded_client import noting_lost
+from agents.bounded_client import OutdatedError, noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
@@ -202,9 +203,12 @@ class GeneralAgent:
 
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
         is_billed = True  # unless it was refused, or reached nobody
+        is_outdated = False
         try:
-            with noting_lost(run.note_lost):
+            with noting_lost(run.note_lost, partial(run.is_outdated, request)):
                 return await self._run(request, run)
+        except OutdatedError as error:
+            kind, detail, is_billed, is_outdated = FailureKind.UNAVAILABLE, describe(error), False, True
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {run.by.model.model_name} did not finish its answer in time."
         except (AgentRunError, FallbackExceptionGroup) as error:
@@ -222,7 +226,7 @@ class GeneralAgent:
             request.count(run.used, run.spent())
             run.tokens = run.used
         run.is_asking = False
-        return Failure(kind, detail, run.text, run.tokens)
+        return await self._attempt(request, run) if is_outdated else Failure(kind, detail, run.text, run.tokens)
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time

@@ -290,6 +290,12 @@ class Run:
             self.goes_on, self.memory, self.settings = False, None, SETTINGS
         self.messages, self.began = [*sent, *made], len(sent)
 
+    def is_outdated(self, request: AgentRequest) -> bool:
+        """Whether anything of what it is sent now was edited, deleted or forgotten since; leaves that out."""
+        before = _words_of(self.messages)
+        self.leave_out_gone(request)
+        return _words_of(self.messages) != before
+
     def simplify(self, complaint: str) -> bool:
         """Leaves out what not every model accepts: first pictures and earlier tool use, then the tools.
 
@@ -306,6 +312,11 @@ class Run:
         refuses_tools = self.may_use_tools and "tool" in complaint.lower()
         self.may_use_tools = self.may_use_tools and not refuses_tools
         return refuses_tools
+
+
+def _words_of(messages: Sequence[ModelMessage]) -> list[object]:
+    parts = (part for message in messages for part in message.parts)
+    return [(getattr(part, "content", None), getattr(part, "args", None)) for part in parts]
 
 
 def _content_of(message: ModelMessage) -> Sequence[UserContent]:

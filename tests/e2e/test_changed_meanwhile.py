@@ -105,6 +105,28 @@ async def test_what_is_deleted_while_an_answer_is_made_is_gone_also_if_thousands
     assert not on_disk(scene.folder, SECRET)
 
 
+@pytest.mark.parametrize("model", ["openai-chat:stub", "openai-chat:stub,openai-chat:other"])
+@pytest.mark.parametrize("how", ["delete", "edit", "forget"])
+async def test_what_goes_while_a_request_fails_is_not_told_as_it_is_sent_again(
+    stub: StubModel, model: str, how: str
+) -> None:
+    """To the same model, or to the next one."""
+    stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    async with open_scene(stub, model=model) as scene:
+        told = scene.mention("Chloe", f"my code is {SECRET}")
+        await scene.answer_to(told)
+        tries = 1 + model.count(",")  # after the first of them the same model is asked again
+        stub.replies.extend([*[Reply(status=500)] * (tries - 1), Reply(status=500, before=gate)])
+        asked = scene.mention("Ada", "what is the time?")
+        await scene.until(lambda: len(stub.requests) == 1 + tries)
+        assert SECRET in scene.told()
+        await change(scene, told, how)
+        gate.set()
+        assert (await scene.answer_to(asked)).content == "I see."
+        assert len(stub.requests) == 2 + tries
+        assert SECRET not in scene.told()
+
+
 async def test_who_is_forgotten_while_tools_run_is_left_out_also_of_what_was_trimmed_meanwhile(stub: StubModel) -> None:
     stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
     async with open_scene(stub) as scene:
