@@ -410,11 +410,11 @@ def _drawn_on(prompt: ModelRequest) -> set[int]:
 
 
 def first_told(history: Sequence[ModelMessage]) -> int:
-    """The lowest id of a message that the model was told, directly or in a summary; 0 where there is none."""
+    """The lowest id of a message that the model was told, also in a summary, or before it was cut; 0 where there is
+    none."""
     prompts = (message for message in history if isinstance(message, ModelRequest))
     told = {one for prompt in prompts for one in _drawn_on(prompt)}
-    summed_up = context_of(history)
-    return min([*told, *([summed_up.since] if summed_up else [])], default=0)
+    return min([*told, *(before.since for before in map(origin_in, history) if before)], default=0)
 
 
 def tokens_said(answer: ModelMessage) -> int:

@@ -175,14 +175,15 @@ class Records:
         said = list(filter(None, map(partial(self.said, question), records, shares)))
         if not said:
             return
-        message_id, through = question.message.message_id, said[-1].message_id
+        message_id = question.message.message_id
         if turn.instructions:
             at = question.message.timestamp.isoformat()
             rules = Message("system", turn.instructions, MessageCategory.SYSTEM, f"system_{message_id}", at)
             self._transcripts.note(question.channel_id, message_id, [rules])
         if conversation and answer and uses_tools(answer):
             first, people = said[0], {*said[0].drew_on, *said[0].addressees}
-            since = first_told(conversation.llm_history)
+            # After a kill it may have been told what was said after the messages that it goes on with.
+            since, through = first_told(conversation.llm_history), max(said[-1].message_id, conversation.told_through)
             fields = {"message_id": first.message_id, "since": since, "through": through, "drew_on": sorted(people)}
             if outputs := as_outputs(answer, first.message_id, first.timestamp.isoformat(), fields):
                 self._transcripts.note(question.channel_id, through, outputs)

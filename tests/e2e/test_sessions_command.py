@@ -22,7 +22,7 @@ from playground.model import Message as Posted
 from state import Message, MessageCategory, Session
 from state.spending import Spent
 from storage.store import Key, Row
-from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.lives import kill, life, on_disk, open_stage, waking
 from tests.support.process import PROGRAM
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel, texts
@@ -239,6 +239,36 @@ async def test_tool_use_and_a_summary_go_with_what_was_merely_quoted_to_the_agen
         assert CAME_TO not in stage.told()
         assert ZONE not in str(stage.stub.requests[-1]["messages"])
     assert not on_disk(stage.folder, CAME_TO)
+    assert not on_disk(stage.folder, ZONE)
+
+
+async def test_tool_use_goes_with_what_was_cut_before_it_without_a_summary(stage: Scene) -> None:
+    async with life(stage, session_tokens=2_000):
+        questions = await counts_sheep(stage, status=500)
+        uses_a_tool(stage.stub)
+        await stage.ask("Ben", "what time is it?")
+        assert await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, ZONE)
+        await stage.delete(questions[0])
+        assert await stage.bot.snapshots.settled()
+    assert not on_disk(stage.folder, ZONE)
+
+
+async def test_tool_use_goes_with_what_was_said_while_nobody_made_its_answer(stage: Scene) -> None:
+    async with life(stage):
+        stage.halted()
+        question = stage.mention("Ada", "what time is it?")
+        await stage.shows("First words")
+        await kill(stage)
+    said = stage.say("Ben", TELLS)
+    async with waking(stage):
+        uses_a_tool(stage.stub)
+        await stage.answer_to(question)
+        assert TELLS in stage.told()
+        assert await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, ZONE)
+        await stage.delete(said)
+        assert await stage.bot.snapshots.settled()
     assert not on_disk(stage.folder, ZONE)
 
 
