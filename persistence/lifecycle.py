@@ -71,6 +71,8 @@ class Lifecycle:
             self._catch_up.of(shard_id).hold_back()
         await (self._requests or self._people).load()
         kept = await self._snapshots.load(None if self._shards.are_all else shard_ids)
+        if not self._requests:  # which carries out again what was not done
+            await self._privacy.finish()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore_process(kept)

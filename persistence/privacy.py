@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
+import structlog
+
 from clock import Clock
 from conversation import ConversationManager
 from discord_io.backlog import id_at
@@ -15,6 +17,11 @@ from followup.learning import Removal
 from persistence.holders import Forget, Holders
 from persistence.people import People
 from persistence.snapshots import Snapshots
+from storage.store import ANY
+
+log = structlog.get_logger()
+
+UNDONE, CHANNEL_UNDONE = "undone", "undone_channel"  # by a person's id, by a channel's: what is being forgotten
 
 
 class Privacy:
@@ -151,13 +158,45 @@ class Privacy:
 
     async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]], *also: Forget) -> None:
         """Removes it from all three places, even if one fails; then raises OSError. also: only from memory."""
-        is_gone = what.is_gone or what.guild_id is not None
+        is_gone = what.is_gone or what.guild_id is not None  # which a next start finds out by itself
+        undone = [] if is_gone else [(CHANNEL_UNDONE, each) for each in what.channel_ids]
+        if what.author_id is not None:
+            undone = [(UNDONE, what.author_id)]
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
             # Message ids tell older messages from newer ones by Discord's own clock.
             self._people.forget(channel_id, what.author_id, what.through, is_gone=is_gone)
+        for kind, id_ in undone:
+            self._snapshots.store_row(kind, id_, b"%d" % what.through)
         for each in (what, *also):
             self._holders.forget(each)
         await self._remove(removal)
+        for kind, id_ in undone:
+            self._snapshots.store_row(kind, id_, None)
+
+    async def finish(self) -> None:
+        """Removes what an earlier process was removing as it ended, before anything is restored. Raises StoreError."""
+        for kind in (UNDONE, CHANNEL_UNDONE):
+            for row in await self._snapshots.rows(kind):
+                through = int(row.value or ANY)
+                channel_id, author_id = (row.id, None) if kind == CHANNEL_UNDONE else (None, row.id)
+                self._decision_log.add(Removal(None, channel_id, author_id, through=through))
+                try:
+                    if channel_id is not None:
+                        await self._finish_channel(channel_id, through)
+                    await self._remove(partial(self._snapshots.forget_person, row.id, through=through))
+                except OSError as error:  # of the disk; the next start tries again
+                    meaning = "it is tried again at the next start"
+                    log.error("privacy_request_undone", kind=kind, id=row.id, detail=str(error), meaning=meaning)
+                else:
+                    self._snapshots.store_row(kind, row.id, None)
+
+    async def _finish_channel(self, channel_id: int, through: int) -> None:
+        said = [message.message_id for message in await self._snapshots.recent(channel_id, 0)]
+        if gone := [message_id for message_id in said if message_id <= through]:
+            if gone == said:
+                await self._remove_channels([channel_id])
+            else:  # that failed, and the channel went on
+                self._snapshots.removed(channel_id, gone)
 
     async def _remove(self, removal: Callable[[], Awaitable[None]]) -> None:
         async with self._at_a_time:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from commands import privacy_commands
+from commands import answers, privacy_commands
 from decider import Reason
 from persistence import unfinished_questions
 from playground.model import Message
@@ -53,6 +54,37 @@ async def test_what_was_forgotten_is_not_read_again_from_the_channel(scene: Scen
         await scene.ask("Ben", "which cat?")
         assert SECRET not in scene.told()
     assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("how", ["forget", "optout", "everything"])
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_what_could_not_be_forgotten_is_at_the_next_start(scene: Scene, how: str, *, is_killed: bool) -> None:
+    """As the process was killed, or the disk failed."""
+    scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
+    is_reached, later = asyncio.Event(), "what was that?"
+
+    async def fail(*_: object, **__: object) -> None:
+        is_reached.set()
+        if is_killed:
+            await asyncio.Event().wait()
+        raise OSError("the disk fails")
+
+    async with life(scene, **LOGGED):
+        await conversation_with_the_secret(scene)
+        scene.bot.snapshots.forget_person = scene.bot.snapshots.forget_where = fail  # type: ignore[method-assign]
+        options: dict[str, Any] = {"everything": True} if how == "everything" else {}
+        using = asyncio.create_task(scene.use("Ada", "optout" if how == "optout" else "forget", **options))
+        await is_reached.wait()
+        if not is_killed:
+            assert (await using).content == answers.INCOMPLETE
+            await scene.ask("Ben", later)
+        using.cancel()
+        await kill(scene)
+    assert on_disk(scene.folder, SECRET)
+    async with life(scene, **LOGGED):
+        assert await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, SECRET)
+        assert bool(on_disk(scene.folder, later)) is not is_killed
 
 
 @pytest.mark.parametrize("what", ["deleted", "edited", "expired", "removed"])
