@@ -70,12 +70,13 @@ from persistence.watch import Watch
 from shards import Shards
 from state.spending import Payer
 from turns.admission import Admission
-from turns.answering import Answering, Preparing
+from turns.answering import Answering
 from turns.bursts import Bursts
 from turns.compaction import Compaction
 from turns.meanings import Meanings
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
+from turns.preparing import Preparing
 from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_making import TurnMaker

@@ -15,7 +15,7 @@ from tests.e2e.test_who_may_read import newcomer
 from tests.support.lives import on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
-from turns.answering import RECENT_MESSAGES
+from turns.preparing import RECENT_MESSAGES
 from turns.private_answers import GONE
 
 SECRET = "Bluebell"

@@ -139,7 +139,7 @@ async def test_what_was_said_before_the_conversation_is_read_once(scene: Scene) 
 async def test_a_history_that_never_comes_keeps_nobody_waiting_for_ever(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turns.answering.HISTORY_DEADLINE_SECONDS", 0.1)
+    monkeypatch.setattr("turns.preparing.HISTORY_DEADLINE_SECONDS", 0.1)
     never = asyncio.Event()
     reading = scene.pg.faults.add("GET", "/messages$", delay_event=never)
     await scene.ask("Ada", "are you there?")

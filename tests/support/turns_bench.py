@@ -34,10 +34,11 @@ from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.purse import NotingPurse
 from tests.support.virtual_time import until
-from turns.answering import Answering, Preparing
+from turns.answering import Answering
 from turns.compaction import Compaction
 from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns, Unfinished
+from turns.preparing import Preparing
 from turns.records import Records
 from turns.turn import Question, Turn
 from turns.turn_making import TurnMaker
