@@ -22,7 +22,7 @@ ChatGuid = int | str  # a channel's id
 MAX_KEYS = 20  # of soft context, which is passed on with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 GO_ON = "Go on"
-NEWCOMERS = "newcomers"  # in the context: those for whom the agent asks and who may not read what was said before
+NEWCOMERS = "newcomers"  # in the context: those for whom the agent asks and who may not read the history
 ENDS_WITH = "ends_with"  # in the context: the last words of a cut answer that the bot can go on with
 MAX_OPTIONS = 100  # a typed answer can choose among so many; buttons and menus have at most 25
 # orjson would write dataclasses and dates as text, which is not what the asker would expect back.
