@@ -11,7 +11,9 @@ from discord_io.discord_wire import FAILED
 from discord_io.who_may_read import Channel, has_rules, is_read_by_all_of, may_read
 from place import Place
 
-LOOK_UP_SECONDS = 1.5
+# Discord tells some five members of a server a second, and 64 answers may begin at once. Where it tells none for so
+# long, it hardly takes the answer either.
+LOOK_UP_SECONDS = 15.0
 
 
 class Readers:
