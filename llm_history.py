@@ -62,8 +62,7 @@ Read and written by pydantic-ai's own adapter: building another one, as even Pla
 
 
 class Tag(TypedDict):
-    """The ids that a piece of a prompt carries. file: the key of the file whose text it is; empty: the name of somebody
-    whom the model is to answer."""
+    """The ids that a piece of a prompt carries. file: the key of the file whose text it is; empty: who is answered."""
 
     message_id: int
     author_id: int
@@ -342,8 +341,7 @@ def unsaid(
 def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], people: Set[int]) -> list[ModelMessage]:
     """The history with these messages alone, and the answers that all of these people had asked for.
 
-    said: message ids to messages without quotes of others. Tool results go, and waiting runs but those for these
-    people, which were told no more.
+    said: by id, without quotes of others. Tool results go, and waiting runs but those of theirs, which knew no more.
     """
     kept, is_told, is_theirs = list[ModelMessage](), False, False
     for message in history:
@@ -356,7 +354,11 @@ def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], peo
             message = replace(message, parts=parts, metadata=metadata)  # noqa: PLW2901
         if is_told:
             kept.append(message)
-    return reworded(kept, {tag["message_id"]: said.get(tag["message_id"]) for tag in tags_in(kept)})
+    changes: Changes = {}
+    for one, quoted in ((tag["message_id"], tag["reply_to_id"]) for tag in tags_in(kept)):
+        if quoted in changes or not said.keys() >= {one, quoted or one}:  # others stay, with their pictures
+            changes[one] = said.get(one)
+    return reworded(kept, changes)
 
 
 def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:

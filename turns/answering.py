@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -31,7 +31,7 @@ from turns.turn_slots import TurnSlots
 log = structlog.get_logger()
 
 SAID_BY_OTHERS = (
-    "I cannot go on with this for you: it has what others said, and you may not read the history of this channel."
+    "I cannot go on with this for you: it has what others said, and as far as I see you may not read the history here."
 )
 
 
@@ -77,19 +77,19 @@ class Answering:
             turn.conversation.begin_turn()
         # It may be told what was last done in the channel, perhaps by people who are not in this conversation.
         where = turn.newest.channel_id
-        self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
+        known = self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
         if turn.newest.by_miniapp:
             turn.begin_typing()
-            return await self._flow(turn)
+            return await self._flow(turn, {*known.values()})
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)
 
     async def _by_agent(self, turn: Turn) -> Outcome | Cancel:
-        newest, conversation = turn.questions[-1], turn.conversation
-        if conversation is None:
+        if (conversation := turn.conversation) is None:
             return Cancel.WITHDRAWN
         turn.lacking = await self._lacking(turn)
+        newest = turn.questions[-1]  # only now, as it may have been edited meanwhile
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
         # newest question decides which agent answers.
@@ -247,23 +247,26 @@ class Answering:
         known = frozenset(q.message.author_id for q in turn.questions if not q.reads_history)  # when they asked
         return known if found is None else found
 
-    async def _flow(self, turn: Turn) -> Answer | Failure:
-        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read."""
+    async def _flow(self, turn: Turn, known_of: Set[int]) -> Answer | Failure:
+        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read. known_of:
+        whose words the soft context may have, which another mini-app may have set."""
         question = turn.questions[-1]
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
-        kept = self._drawn_on(meaning.miniapp_id, question.channel_id)
-        others = {*kept.values()} - {message.author_id}
-        if others and message.author_id in await self._lacking(turn):  # anybody may answer some prompts
-            return Answer(SAID_BY_OTHERS, [], 0)
+        soft_context, author_id = self._states.soft_context(question.channel_id), message.author_id
+        others = {*self._drawn_on(meaning.miniapp_id, question.channel_id).values()} - {author_id}
+        if (others or known_of - {author_id}) and author_id in await self._lacking(turn):
+            if others:  # as anybody may answer some prompts
+                return Answer(SAID_BY_OTHERS, [], 0)
+            soft_context = {}
         context = MiniAppContext(
             text=meaning.query,
             chat_guid=question.channel_id,
-            user_id=message.author_id,
+            user_id=author_id,
             user_name=question.as_kept.message.author,
             message_id=message.message_id,
             now=self._clock(),
-            soft_context=self._states.soft_context(question.channel_id),
+            soft_context=soft_context,
             source_handler=ask.source_handler if ask else "",
             asked=ask.context if ask else {},
             about=meaning.about,
@@ -276,12 +279,7 @@ class Answering:
             sentence = response.sentence if response else UNKNOWN
             return Failure(FailureKind.MINIAPP, f"The mini-app {meaning.miniapp_id} gave no answer.", sentence)
         return Answer(
-            response.message,
-            [],
-            0,
-            ask=response.ask,
-            soft_context=response.soft_context,
-            follow_up=response.follow_up,
+            response.message, [], 0, ask=response.ask, soft_context=response.soft_context, follow_up=response.follow_up
         )
 
 

@@ -101,10 +101,9 @@ class Question:
 
     def goes_with(self, other: Question) -> bool:
         """Whether one answer may be for both: who may not read the history is told nothing that others ask."""
-        of_one = self.message.author_id == other.message.author_id
-        return not (self.stands_alone or other.stands_alone) and (
-            of_one or (self.reads_history and other.reads_history)
-        )
+        if self.stands_alone or other.stands_alone or self.reads_history != other.reads_history:
+            return False
+        return self.reads_history or self.message.author_id == other.message.author_id
 
     def is_one_with(self, other: Question) -> bool:
         """Whether it is the same question, or one of the same burst."""

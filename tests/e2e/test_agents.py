@@ -10,6 +10,7 @@ import pytest
 
 import remote_memory
 from playground.model import Message
+from tests.e2e.test_who_may_read import reader
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
@@ -52,6 +53,18 @@ async def test_the_agent_that_is_named_answers_and_goes_on_in_its_conversation(s
     assert not scene.stub.requests
     assert not scene.stub.judged
     assert await why(scene, question) == "Answered: you mentioned me or replied to me; by docs, which you named"
+
+
+async def test_who_edits_their_question_while_it_is_looked_up_what_they_may_read_is_answered(scene: Scene) -> None:
+    reader(scene)
+    gate = asyncio.Event()
+    stalled = scene.pg.faults.add("GET", "/members/", delay_event=gate)
+    question = scene.mention("Ben", "where is Pairs?")
+    await scene.until(lambda: stalled.hits)
+    await scene.edit(question, f"<@{scene.pg.bot_id}> where is Paris?")
+    gate.set()
+    assert (await scene.answer_to(question)).content == FRANCE
+    assert "where is Paris?" in scene.told()
 
 
 async def test_neither_agent_learns_what_the_other_was_asked(scene: Scene, docs: RemoteAgent) -> None:

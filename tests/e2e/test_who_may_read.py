@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -13,11 +14,14 @@ from agents.searching import NOT_ALLOWED
 from agents.tools import NOT_GIVEN
 from decision import Reason
 from discord_io.actions import READ_BY_FEWER
+from files.reading import FileReader
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
 from playground.gateway import Gateway
 from playground.model import VOICE, File, Message
 from tests.e2e.test_asking import tool_results
+from tests.e2e.test_files import pictures
 from tests.support.lives import life
+from tests.support.samples import picture
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -326,7 +330,30 @@ class Notes(MiniApp):
         self.kept[context.message_id] = context.user_id, context.text
         asked: dict[str, Any] = {"awaiting_type": "awaiting_selection", "options": ["show", "none"], "anyone": True}
         asked["source_handler"] = "notes.pick"
-        return MiniAppResponse(f"Which one? {context.text}", conversation_state=asked)
+        return MiniAppResponse(f"Which one? {context.text}", asked, {"last": context.text})
+
+
+class Lately(MiniApp):
+    """Keeps nothing, and tells what was last done in the channel."""
+
+    id = "lately"
+
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
+        return float("lately" in text)
+
+    async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        return MiniAppResponse(f"Lately: {context.soft_context.get('last', '')}")
+
+
+async def test_a_mini_app_does_not_tell_a_newcomer_what_another_one_knows_of_others(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("owner.discover", lambda: [Notes(), Lately()])
+    async with open_scene(stub) as scene:
+        newcomer(scene)
+        await scene.ask("Ada", f"note that {SECRET}")
+        assert (await scene.ask("Ben", "what was lately?")).content == "Lately:"
+        assert "bluebell" in (await scene.ask("Chloe", "what was lately?")).content
 
 
 @pytest.mark.parametrize("way", ["typed", "clicked"])
@@ -366,21 +393,26 @@ async def test_a_newcomer_has_a_list_of_what_they_said(scene: Scene) -> None:
     assert "Shibuya" in (await scene.ask("Ben", "list our trip")).content
 
 
-async def test_what_others_ask_is_not_answered_together_with_what_a_newcomer_asks(scene: Scene) -> None:
+@pytest.mark.parametrize("lost", ["before", "between two questions"])
+async def test_what_others_ask_is_not_answered_together_with_what_a_newcomer_asks(scene: Scene, lost: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
-    newcomer(scene)
+    lose_role = reader(scene)
     gate = scene.held("Hm.")
     scene.mention("Ada", "hello")
     await scene.until(lambda: scene.stub.requests)
-    scene.mention("Chloe", f"{SECRET}, is it safe?")
+    if lost == "before":
+        scene.mention("Chloe", f"{SECRET}, is it safe?")
+    else:
+        await scene.decision(scene.mention("Ben", "who is there?"))
+    lose_role()
     scene.mention("Ben", "what was said before I came?")
-    last = scene.mention("Ada", "how late is it?")
+    last = scene.mention("Ada", "how late is it?" if lost == "before" else f"{SECRET}, is it safe?")
     await scene.decision(last)
     gate.set()
     await scene.answer_to(last)
-    answers = scene.stub.requests[1:]
-    assert ["before I came" in json.dumps(one) for one in answers] == [False, True, True]
-    assert ["bluebell" in json.dumps(one) for one in answers] == [True, False, True]
+    answers = [*map(json.dumps, scene.stub.requests[1:])]
+    assert ["before I came" in one for one in answers] == [False, True, True]
+    assert ["bluebell" in one for one in answers] == [lost == "before", False, True]
 
 
 @pytest.mark.parametrize("way", ["allowed by another", "asked together", "asked together and cut"])
@@ -443,6 +475,30 @@ async def test_what_a_reply_quotes_is_not_told_who_may_not_read_the_history(scen
             await scene.ask("Ben", "what do I reply to?")
     assert "could that be right?" in scene.told()
     assert "bluebell" not in scene.told()
+
+
+async def test_a_newcomers_picture_is_shown_though_something_was_deleted_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, is_read, gate = FileReader.read, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*how: Any) -> Any:
+        got = await read(*how)
+        is_read.set()
+        await gate.wait()
+        return got
+
+    newcomer(scene)
+    await scene.ask("Ada", "hello")
+    await scene.decision(gone := scene.say("Ada", SECRET))
+    await scene.at_rest()
+    monkeypatch.setattr(FileReader, "read", slowly)
+    asked = scene.mention("Ben", "what is it?", attachments=[File("cat.png", "image/png", picture("PNG"))])
+    await is_read.wait()
+    await scene.delete(gone)
+    gate.set()
+    await scene.answer_to(asked)
+    assert len(pictures(scene.stub.requests[-1])) == 1
 
 
 async def test_what_is_read_in_full_quotes_nothing_for_who_may_not_read_the_history(stub: StubModel) -> None:
