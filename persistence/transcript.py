@@ -328,13 +328,13 @@ class Transcript:
         until_unchanged: only the oldest rows, up to the first that stays.
         """
         for kind in KIND_OF.values():
-            rows = self._writer.read(kind, channel_id, since=since)
+            first = 0 if kind == CONTEXT else since  # a summary may be of answers posted after where its session starts
+            rows = self._writer.read(kind, channel_id, since=first)
             for row in rows[:-1] if kind == SYSTEM else rows:
                 messages = stored_messages(row)
                 if not messages or None in map(change, messages):
                     # The row stays without the summary and its sources, as it tells where a new session starts.
-                    summaries = [message for message in messages if kind == CONTEXT and message.content]
-                    left = [replace(summary, content="", metadata={}) for summary in summaries]
+                    left = [replace(m, content="", metadata={}) for m in messages if kind == CONTEXT and m.content]
                     self._write(Key(kind, channel_id, row.id), left)
                 elif until_unchanged:
                     break

@@ -172,3 +172,23 @@ def test_a_row_that_cannot_be_read_costs_the_others_nothing_and_goes_with_what_i
         shelf.change(forget_person(ANNA))
         shelf.all()
     assert not on_disk(shelf.folder, "two")
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+def test_a_summary_goes_with_an_answer_that_was_posted_after_the_question_with_which_its_session_starts(
+    shelf: Shelf, how: str
+) -> None:
+    """Several asked before the first was answered."""
+    first, second, answer = said(ANNA, "and then?"), said(BEN, "and now?"), replied(ANNA, "the end")
+    shelf.add(first, second, answer)
+    made_of = {"since": first.message_id, "through": answer.message_id}
+    note = Message("system", "It came to an end.", MessageCategory.CONTEXT, "context_1", "", made_of)
+    shelf.transcript.note(CHANNEL, second.message_id - 1, [note])
+    assert shelf.writer.sync()
+    assert on_disk(shelf.folder, "came to an end")
+    if how == "deleted":
+        shelf.transcript.remove(CHANNEL, [answer.message_id])
+    else:
+        shelf.transcript.revise(CHANNEL, replace(answer, content="no end"))
+    assert shelf.writer.sync()
+    assert not on_disk(shelf.folder, "came to an end")
