@@ -151,7 +151,11 @@ class Watch:
                 self.find(f"stored in {path}, though {reason}", found.decode())
 
     def _answer(self, body: Body) -> Reply:
-        return self._answer_to(words_in([json.dumps(body)]), texts(body), body, self._scene.stub.headers)
+        # What it has said itself stays until the answer ends, as docs/privacy.md says.
+        asked = max(place for place, message in enumerate(body["messages"]) if message["role"] == "user")
+        told = [m for place, m in enumerate(body["messages"]) if place <= asked or m["role"] == "tool"]
+        words = words_in([json.dumps({**body, "messages": told})])
+        return self._answer_to(words, texts(body), body, self._scene.stub.headers)
 
     def _answer_with_state(self, body: Body) -> Reply:
         """Answers at OpenAI, which also tells the model what it has kept."""
