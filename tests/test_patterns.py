@@ -37,6 +37,7 @@ from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
 from understanding.selection import choose
 from understanding.stopping import MAX_LENGTH as MAX_STOP
+from understanding.stopping import read_stop
 
 pytestmark = pytest.mark.slow
 
@@ -305,6 +306,13 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
 def test_no_message_is_long_searched_for_calls_of_agents(part: str) -> None:
     """By all the phrases that call one."""
     assert least(lambda: called((part * LENGTH)[:LENGTH], ["docs", "sql", "it", "house-rules"])) < most_seconds()
+
+
+@pytest.mark.parametrize("space", [" ", "\N{GREEK YPOGEGRAMMENI}"])
+@pytest.mark.parametrize("count", [7, 14])
+def test_no_message_is_long_compared_with_what_stops_the_bot(count: int, space: str) -> None:
+    """Of words that say so in two languages. The second space is a letter until the text is folded."""
+    assert least(lambda: read_stop(space.join(["тихо"] * count + ["agora"]))) < most_seconds()
 
 
 @pytest.mark.parametrize("part", ["```\n", "````\n```a\n", "|\n", "|-\n\n", "\n"])

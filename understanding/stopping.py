@@ -139,17 +139,17 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     """The kind of a text that only tells the bot to stop: "stop", "shut up, Parley", "ok never mind". None: none."""
     if len(text) > MAX_LENGTH or LAUGHING.search(text):
         return None
-    words = words_of(composed(text))
-    if len(words) > MAX_WORDS:
+    whole = folded(" ".join(words_of(composed(text))))
+    words = whole.split()  # some letters become spaces where they are folded
+    if len(words) > MAX_WORDS:  # up to there it does not matter that phrases of several languages are the same
         return None
-    whole = folded(" ".join(words))
     own = _own_words(bot_name)
-    if not set(whole.split()) - KNOWN <= own:
+    if not set(words) - KNOWN <= own:
         return None  # nearly every message ends here
     requests = ASKED_TO.match(whole)
     if ("?" in text or "？" in text) and not requests and whole not in RHETORICAL:
         return None
-    rest = whole[requests.end() :].split() if requests else whole.split()
+    rest = whole[requests.end() :].split() if requests else words
     around = AROUND | own
     for end in (0, -1):
         while len(rest) > 1 and rest[end] in around and not _stop_in(rest):
