@@ -105,7 +105,8 @@ _read = mcp.types.jsonrpc_message_adapter.validate_json
 def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     """Parses a message of a server, but refuses one with too many parts to be parsed in one go."""
     text = data if isinstance(data, str) else data.decode(errors="replace")
-    if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text)) > MAX_PARTS:
+    # Each part has two strings at most: a message of more has too many parts, and to take them all out takes long.
+    if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS:
         log.warning("mcp_message_refused", detail=f"it has more than {MAX_PARTS:,} parts")
         data = ""  # which is refused as what is no JSON
     return _read(data, **how)

@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agents.mcp_servers import _names
-from agents.mcp_session import MAX_LISTED
+from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_PARTS, read_message
 from agents.picking import _shapes, called
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files
@@ -325,6 +325,16 @@ def test_no_tools_are_long_named_however_alike_their_names_are() -> None:
     tools = [("server", "!" * 64)] * MAX_LISTED
     assert least(lambda: _names(tools, ())) < 10 * most_seconds()  # once a listing
     assert len(set(_names(tools, ()))) == MAX_LISTED
+
+
+def test_no_message_of_a_server_is_long_looked_through_for_its_parts() -> None:
+    message = "[" * (MAX_PARTS + 1) + '""' * ((MAX_LINE - MAX_PARTS) // 2)
+
+    def read() -> None:
+        with suppress(ValueError):  # it is refused
+            read_message(message)
+
+    assert least(read) < 10 * most_seconds()  # the longest line that a process may write
 
 
 @pytest.mark.parametrize("text", ["a" + "\N{COMBINING ACUTE ACCENT}\N{COMBINING CEDILLA}" * 6_000, LIGATURE * 12_000])
