@@ -265,7 +265,7 @@ class Allowance:
             lacking = self._budget.lacking(call)
             own = frozenset(who for scope, who in lacking if scope is Scope.PERSON)
             is_own = 0 < len(own) == len(lacking)
-            if is_own and not own.issuperset(self._payer.people - self._payer.exempt):  # the others pay
+            if is_own and not self._payer.people <= self._out | own:  # the others pay, or are exempt
                 self._out |= own
                 self._payer = replace(self._payer, exempt=self._payer.exempt | own)
                 continue

@@ -209,6 +209,16 @@ async def test_calls_that_run_at_once_do_not_pass_a_cap_together(clock: FakeCloc
     assert not limits._reserved
 
 
+@pytest.mark.parametrize("exempt", [frozenset[int](), frozenset({BEN})])
+@pytest.mark.virtual_time
+async def test_whoever_is_answered_elsewhere_keeps_no_answer_from_who_asks_with_them_and_is_exempt(
+    clock: FakeClock, exempt: frozenset[int]
+) -> None:
+    budget = Budget(Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100), clock)
+    assert await budget.allowance(Payer(people=frozenset({ANNA}))).reserve(90) is None
+    assert await budget.allowance(Payer(people=frozenset({ANNA, BEN}), exempt=exempt)).reserve(40) is None
+
+
 @pytest.mark.parametrize("purpose", Purpose)
 async def test_from_four_fifths_of_a_budget_on_no_call_only_judges(clock: FakeClock, purpose: Purpose) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=100)
