@@ -225,6 +225,7 @@ class Allowance:
         self._out: frozenset[int] = frozenset()
         self.slot: Slot | None = None
         self._call: Reserved | None = None
+        self._own_until: float | None = None  # by the loop's clock, also if the turn is started over; None: no wait
         self._counted = 0  # tokens counted since the turn started, or was last started over
         self._before = 0  # tokens before that
         self._spent: list[Spent] = []  # calls since then
@@ -250,7 +251,6 @@ class Allowance:
             unseen = min(unseen, left - tokens)
         self.unseen = unseen
         self.count(self._counted)
-        own_until = asyncio.get_running_loop().time() + OWN_SECONDS
         while not (reached := self.spent_budget()):
             call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
             try:
@@ -258,7 +258,7 @@ class Allowance:
             except UnreachableError:
                 return Cap.UNKNOWN
             if is_reserved:
-                self._call = call
+                self._call, self._own_until = call, None
                 if self.slot:
                     await self.slot.take()
                 return None
@@ -271,8 +271,10 @@ class Allowance:
                 continue
             if self.slot:
                 self.slot.leave(lacking)
+            until = self._own_until or asyncio.get_running_loop().time() + OWN_SECONDS
+            self._own_until = until if is_own else None
             try:
-                async with asyncio.timeout_at(own_until if is_own else None):
+                async with asyncio.timeout_at(self._own_until):
                     await self._budget.given_back()
             except TimeoutError:
                 return Cap.OWN

@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from setting_values import Period, Scope
-from state.budget import Budget
+from state.budget import OWN_SECONDS, Budget
 from state.ledger import Day
 from state.limits import Cap, Limits, Refusal
 from state.spending import NOBODY, Payer, Purpose, Spent
@@ -217,6 +217,21 @@ async def test_whoever_is_answered_elsewhere_keeps_no_answer_from_who_asks_with_
     budget = Budget(Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100), clock)
     assert await budget.allowance(Payer(people=frozenset({ANNA}))).reserve(90) is None
     assert await budget.allowance(Payer(people=frozenset({ANNA, BEN}), exempt=exempt)).reserve(40) is None
+
+
+@pytest.mark.virtual_time
+async def test_whoever_edits_while_their_answers_elsewhere_hold_it_up_has_no_more_time_for_that(
+    clock: FakeClock,
+) -> None:
+    budget = Budget(Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100), clock)
+    elsewhere, here = (budget.allowance(Payer(people=frozenset({ANNA}))) for _ in range(2))
+    assert await elsewhere.reserve(90) is None
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(OWN_SECONDS - 1):
+            await here.reserve(40)
+    here.settle(0)  # it begins anew
+    async with asyncio.timeout(2):
+        assert await here.reserve(40) is Cap.OWN
 
 
 @pytest.mark.parametrize("purpose", Purpose)
