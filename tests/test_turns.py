@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -200,6 +201,17 @@ async def test_whoever_manages_messages_ends_all_that_runs_and_waits(bench: Benc
 async def test_a_never_mind_of_whoever_manages_messages_is_about_their_own(bench: Bench) -> None:
     await running(bench)
     assert not bench.turns.stop(said(CLEO, "never mind"), CHANNEL, manages=True)
+    await bench.turns.drain(0)
+
+
+async def test_to_stop_more_than_a_thousand_that_wait_holds_up_nothing(bench: Bench) -> None:
+    await running(bench)
+    for number in range(1_600):
+        bench.ask(BEN, f"question {number}")
+    began = time.thread_time()
+    assert (stopped := bench.turns.stop(said(CLEO, "stop"), CHANNEL, manages=True))
+    assert time.thread_time() - began < 0.3
+    assert len(stopped.questions) == 1_601
     await bench.turns.drain(0)
 
 

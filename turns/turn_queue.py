@@ -264,7 +264,8 @@ class TurnQueue:
             turn.end(Cancel.WITHDRAWN)
 
     def _drop_waiting(self, channel_id: int, queue: _ChannelQueue, dropped: Sequence[Question]) -> None:
-        queue.waiting = [q for q in queue.waiting if q not in dropped]
+        gone = {q.message.message_id for q in dropped}  # to compare thousands with each other takes seconds
+        queue.waiting = [q for q in queue.waiting if q.message.message_id not in gone]
         for question in dropped:
             queue.asked_at.pop(question.message.message_id, None)
         self._meanings.dropped(dropped)
