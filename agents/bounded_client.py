@@ -51,15 +51,23 @@ class OutdatedError(AgentRunError):
 
 
 @contextmanager
-def noting_lost(note: Callable[[], object], is_outdated: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Calls `note` for each request to which no response came, and which is then sent again, or to another model; that
-    raises OutdatedError where is_outdated()."""
-    tokens = LOST.set(note), OUTDATED.set(is_outdated)
+def noting_lost(note: Callable[[], object]) -> Iterator[None]:
+    """Calls `note` for each request to which no response came, and which is then sent again, or to another model."""
+    token = LOST.set(note)
     try:
         yield
     finally:
-        LOST.reset(tokens[0])
-        OUTDATED.reset(tokens[1])
+        LOST.reset(token)
+
+
+@contextmanager
+def not_repeating(is_outdated: Callable[[], bool]) -> Iterator[None]:
+    """Raises OutdatedError where a request would be sent again, or to another model, and is_outdated() by then."""
+    token = OUTDATED.set(is_outdated)
+    try:
+        yield
+    finally:
+        OUTDATED.reset(token)
 
 
 def asks_another(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.messages import TextContent
 from pydantic_ai.settings import ModelSettings
 
-from agents.bounded_client import noting_lost
+from agents.bounded_client import OutdatedError, noting_lost
 from agents.failures import describe, may_be_billed
 from agents.metering import spent_by
 from agents.models import names_of
@@ -71,7 +71,7 @@ async def ruled_by(
             )
         response = result.response
     except Exception as error:  # the model's server may answer anything, and the client then raises anything
-        if not may_be_billed(error):
+        if isinstance(error, OutdatedError) or not may_be_billed(error):
             spent = Spent(names[0])
         raise JudgeError(describe(error)) from error
     finally:

@@ -26,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
-from agents.bounded_client import OutdatedError, noting_lost
+from agents.bounded_client import OutdatedError, not_repeating, noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
@@ -205,7 +205,7 @@ class GeneralAgent:
         is_billed = True  # unless it was refused, or reached nobody
         is_outdated = False
         try:
-            with noting_lost(run.note_lost, partial(run.is_outdated, request)):
+            with noting_lost(run.note_lost), not_repeating(partial(run.is_outdated, request)):
                 return await self._run(request, run)
         except OutdatedError as error:
             kind, detail, is_billed, is_outdated = FailureKind.UNAVAILABLE, describe(error), False, True

@@ -292,9 +292,9 @@ class Run:
 
     def is_outdated(self, request: AgentRequest) -> bool:
         """Whether anything of what it is sent now was edited, deleted or forgotten since; leaves that out."""
-        before = _words_of(self.messages)
+        before = self.rules, _words_of(self.messages)
         self.leave_out_gone(request)
-        return _words_of(self.messages) != before
+        return (self.rules, _words_of(self.messages)) != before
 
     def simplify(self, complaint: str) -> bool:
         """Leaves out what not every model accepts: first pictures and earlier tool use, then the tools.

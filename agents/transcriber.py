@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from pydantic_ai.exceptions import UserError
 
-from agents.bounded_client import bound, noting_lost
+from agents.bounded_client import OutdatedError, bound, noting_lost
 from agents.fast import Purse
 from agents.metering import MOST_OF_A_CALL
 from agents.models import UnusableModelError
@@ -65,8 +65,8 @@ class Transcriber:
             if not isinstance(said, str):
                 raise ValueError("an answer without a text")
         # The last three: no JSON, infinite counts, and JSON nested too deep.
-        except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
-            spent = Spent(self.name) if isinstance(error, APIStatusError) else spent
+        except (OpenAIError, OutdatedError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
+            spent = Spent(self.name) if isinstance(error, APIStatusError | OutdatedError) else spent
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import structlog
 
+from agents.bounded_client import not_repeating
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.team import Team
 from agents.tracing import span
@@ -93,16 +94,17 @@ class Answering:
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
         # newest question decides which agent answers.
-        if self._team.has_several and not (newest.meaning.prompt or turn.is_private or turn.newcomers):
-            *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
-            choice = await self._team.pick(question, conversation, newest.place, earlier)
-            turn.agent = choice.agent
-            self._records.picked(turn, choice)
         in_full: Mapping[int, InFull] = {}
         attached: Mapping[str, Reading] = {}
-        if not turn.is_remote:
-            in_full = await self._preparing.in_full(turn, conversation)
-            attached = await self._preparing.attached(turn, conversation)
+        with not_repeating(lambda: bool(conversation.taken_back)):  # what is asked before the answer is told it, too
+            if self._team.has_several and not (newest.meaning.prompt or turn.is_private or turn.newcomers):
+                *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
+                choice = await self._team.pick(question, conversation, newest.place, earlier)
+                turn.agent = choice.agent
+                self._records.picked(turn, choice)
+            if not turn.is_remote:
+                in_full = await self._preparing.in_full(turn, conversation)
+                attached = await self._preparing.attached(turn, conversation)
         # A question that was trimmed meanwhile is still answered.
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         return await self._ask(turn, pending, conversation, in_full, attached) if pending else Cancel.WITHDRAWN

@@ -199,6 +199,29 @@ async def test_a_sound_that_goes_while_another_is_heard_is_not_sent(
             assert scene.told().count("buy some milk") == 1
 
 
+@pytest.mark.parametrize("how", ["delete", "forget"])
+async def test_a_sound_that_goes_while_hearing_it_fails_is_not_sent_again(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with listening() as (ears, url):
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        async with open_scene(stub, transcribe_model="vllm:whisper") as scene:
+            theirs = scene.say("Chloe", "listen", attachments=[VOICE])
+            ears.gate, ears.status = asyncio.Event(), 500
+            asked = scene.mention("Ada", "what do they say?", reply_to=theirs.id)
+            async with asyncio.timeout(support.PATIENCE_SECONDS):
+                while not ears.heard:  # noqa: ASYNC110 - which nothing tells of
+                    await asyncio.sleep(0)
+            if how == "delete":
+                await scene.delete(theirs)
+            else:
+                await scene.use("Chloe", "forget")
+            ears.gate.set()
+            await scene.answer_to(asked)
+            assert len(ears.heard) == 1
+
+
 async def test_a_bot_that_cannot_listen_is_told_so(scene: Scene) -> None:
     first = await scene.ask("Ada", "hello")
     await scene.answer_to(scene.say("Ada", reply_to=first.id, attachments=[VOICE]))

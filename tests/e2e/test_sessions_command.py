@@ -382,6 +382,27 @@ async def test_a_summary_goes_with_what_it_was_made_of(stage: Scene, how: str) -
     store.close()
 
 
+@pytest.mark.parametrize("how", ["edit", "delete", "forget"])
+async def test_what_goes_while_summing_up_fails_is_not_sent_again(stage: Scene, how: str) -> None:
+    async with life(stage, session_tokens=2_000):
+        first, *_ = await counts_sheep(stage, range(5))
+        gate = asyncio.Event()
+        stage.stub.rewriter_says = lambda _: Reply(status=500, before=gate)
+        asked = stage.mention("Ben", SHEEP)
+        await stage.until(lambda: stage.stub.rewritten)
+        assert "0 sheep" in str(stage.stub.rewritten)
+        match how:
+            case "edit":
+                await stage.edit(first, "goats")
+            case "delete":
+                await stage.delete(first)
+            case _:
+                await stage.use("Ada", "forget")
+        gate.set()
+        await stage.answer_to(asked)
+        assert len(stage.stub.rewritten) == 1
+
+
 @pytest.mark.parametrize(("size", "status"), [(0, 200), (500, 500)])
 async def test_without_a_summary_the_oldest_is_left_out_all_the_same(stage: Scene, size: int, status: int) -> None:
     async with life(stage, session_tokens=2_000, session_summary_tokens=size):

@@ -334,17 +334,23 @@ async def test_a_question_that_waits_keeps_nothing_that_its_author_took_out(
         assert SECRET not in json.dumps(stage.stub.requests).lower()
 
 
-async def test_a_threads_title_goes_with_whoever_gave_it_while_an_answer_is_made(scene: Scene) -> None:
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_threads_title_goes_with_whoever_gave_it_while_an_answer_is_made(scene: Scene, status: int) -> None:
+    """While a tool runs, or until a request that failed is made again."""
     scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
     thread = scene.pg.open_thread(scene.pg.channel("general"), scene.pg.person("Chloe"), f"about {SECRET}")
-    scene.stub.replies.append(Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK))
+    begun = Reply("Let me see.", gate=gate, chunk=4, calls=CLOCK) if status == 200 else Reply(status=500, before=gate)
+    scene.stub.replies.append(begun)
     asked = scene.pg.post(thread, scene.pg.person("Ben"), f"<@{scene.pg.bot_id}> how late is it?")
-    await scene.until(lambda: [m for m in scene.pg.messages(thread) if "Let" in m.content])
+    await scene.until(lambda: scene.stub.requests)
+    if status == 200:
+        await scene.until(lambda: [m for m in scene.pg.messages(thread) if "Let" in m.content])
     assert SECRET in json.dumps(scene.stub.requests[-1])
     await scene.use("Chloe", "forget")
     gate.set()
     await scene.outcome(asked)
     assert "how late is it?" in scene.told()
+    assert len(scene.stub.requests) == 2
     assert SECRET not in json.dumps(scene.stub.requests[-1])
 
 
