@@ -41,6 +41,9 @@ class ClusterPrivacy:
         self._taken: dict[int, None] = {}  # the shards for which this process carries out events
         self._known = START  # the last event read
         self._undone: list[Event] = []  # events read that failed and are to be tried again
+        self._unasked: dict[tuple[What, int], int] = {}  # requests that are not added yet, as Redis was away
+        self._adding = asyncio.Lock()
+        self._cleaned: dict[tuple[What | None, int], int] = {}  # the same, until it was added and read again
         self._is_noted = True  # the shards' progress is stored
         self._changing = asyncio.Lock()  # guards the shards taken and their progress
 
@@ -79,8 +82,11 @@ class ClusterPrivacy:
         """Adds an event. Returns whether all shards have carried it out within ANSWER_SECONDS; the others will later.
         Raises OSError."""
         try:
+            await self._add_unasked()
             asked = await self._events.add(what, user_id, at)
         except StoreError:
+            self._unasked.pop((what, user_id), None)
+            self._unasked[what, user_id] = self._cleaned[what, user_id] = at  # the last
             async with self._changing:
                 event = Event(START, what, user_id, at)
                 self._note(event)
@@ -97,6 +103,13 @@ class ClusterPrivacy:
                     asked = await self._events.add(what, user_id, at)
             await asyncio.sleep(LOOK_SECONDS)
         return False
+
+    async def _add_unasked(self) -> None:
+        async with self._adding:
+            for (what, user_id), at in [*self._unasked.items()]:
+                await self._events.add(what, user_id, at)
+                if self._unasked[what, user_id] == at:  # else it was asked again meanwhile
+                    del self._unasked[what, user_id]
 
     # For this process' shards
 
@@ -156,6 +169,7 @@ class ClusterPrivacy:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _follow(self) -> None:
+        await self._add_unasked()
         events = await self._events.following(self._known)
         async with self._changing:
             if not events and await self._events.last() < self._known:
@@ -173,7 +187,9 @@ class ClusterPrivacy:
             for event in undone:
                 await self._try(event, shard_ids, is_retry=True)
             for event in _once(events):
-                await self._try(event, shard_ids)
+                if was_cleaned := self._cleaned.get((event.what, event.user_id)) == event.at:
+                    del self._cleaned[event.what, event.user_id]
+                await self._try(event, shard_ids, is_retry=was_cleaned)
             if undone or events or not self._is_noted:
                 await self._apply(shard_ids)
 

@@ -17,7 +17,6 @@ from followup.learning import Removal
 from persistence.holders import Forget, Holders
 from persistence.people import People
 from persistence.snapshots import Snapshots
-from storage.store import ANY
 
 log = structlog.get_logger()
 
@@ -85,9 +84,10 @@ class Privacy:
         await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here))
         return True
 
-    async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool]) -> None:
+    async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _: True) -> None:
         """Removes what forget_person() failed to remove; what they have said since stays, and is answered."""
         await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
+        self._snapshots.store_row(UNDONE, user_id, None)
 
     def forget_logged(self) -> None:
         """Removes what was forgotten lately from the decision log: this process may not have run at that time."""
@@ -116,12 +116,15 @@ class Privacy:
         moved = self._snapshots.moved_from(channel_id), self._conversations.moved_from(channel_id)
         return [*dict.fromkeys([channel_id, *moved[0], *moved[1]])]
 
-    async def forget_out_of(self, channel_id: int, at: int, is_here: Callable[[int], bool]) -> None:
+    async def forget_out_of(self, channel_id: int, at: int, is_here: Callable[[int], bool] = lambda _: True) -> None:
         """Forgets answers out of what tools read in a channel that another process may have, what was forwarded from
-        there, and what this process logged of it. is_here: as in forget_person()."""
+        there, and what this process logged of it; also what forget_channel() failed to remove, if this process has the
+        channel. is_here: as in forget_person()."""
         self._decision_log.add(Removal(channel_id=channel_id, through=at))
         self._holders.forget(Forget(self._conversations.drawing_on(channel_id), author_id=channel_id, through=at))
+        await self._remove_said(channel_id, at)
         await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
+        self._snapshots.store_row(CHANNEL_UNDONE, channel_id, None)
 
     async def forget_deleted_channel(self, channel_id: int) -> None:
         """Forgets a channel that was deleted, with all its threads, or a thread. Not answers elsewhere: for each thread
@@ -177,20 +180,18 @@ class Privacy:
         """Removes what an earlier process was removing as it ended, before anything is restored. Raises StoreError."""
         for kind in (UNDONE, CHANNEL_UNDONE):
             for row in await self._snapshots.rows(kind):
-                through = int(row.value or ANY)
-                channel_id, author_id = (row.id, None) if kind == CHANNEL_UNDONE else (None, row.id)
-                self._decision_log.add(Removal(None, channel_id, author_id, through=through))
+                through = int(row.value or id_at(self._clock()))  # if it is damaged, up to now
                 try:
-                    if channel_id is not None:
-                        await self._finish_channel(channel_id, through)
-                    await self._remove(partial(self._snapshots.forget_person, row.id, through=through))
+                    if kind == CHANNEL_UNDONE:
+                        await self.forget_out_of(row.id, through)
+                    else:
+                        self._decision_log.add(Removal(None, None, row.id, through=through))
+                        await self.forget_stored(row.id, through)
                 except OSError as error:  # of the disk; the next start tries again
                     meaning = "it is tried again at the next start"
                     log.error("privacy_request_undone", kind=kind, id=row.id, detail=str(error), meaning=meaning)
-                else:
-                    self._snapshots.store_row(kind, row.id, None)
 
-    async def _finish_channel(self, channel_id: int, through: int) -> None:
+    async def _remove_said(self, channel_id: int, through: int) -> None:
         said = [message.message_id for message in await self._snapshots.recent(channel_id, 0)]
         if gone := [message_id for message_id in said if message_id <= through]:
             if gone == said:

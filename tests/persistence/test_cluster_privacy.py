@@ -390,20 +390,49 @@ async def test_a_request_that_cannot_be_read_keeps_none_behind_it_from_being_don
     await start(0, 1, 2, 3)  # also whoever comes later
 
 
-async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
+async def test_while_redis_is_away_it_is_done_here_and_everywhere_once_that_is_back(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    await one.said(1, now("a secret"))
+    await other.said(2, now("a secret"), now("hello", BEN))
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise StoreError("Redis is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(Events, "add", refuse)
+        away.setattr(one.bot.snapshots, "forget_person", refuse)
+        with pytest.raises(StoreError, match="away"):
+            await one.requests.opt_out(ANNA, now("").message_id)
+        assert one.heard(1) == []
+        assert one.requests.is_opted_out(ANNA)
+        await one.said(1, now("an aside"))
+    assert await one.requests.settle()
+    assert other.requests.is_opted_out(ANNA)
+    assert other.heard(2) == await other.stored(2) == ["hello"]
+    assert one.heard(1) == await one.stored(1) == ["an aside"]
+
+
+async def test_a_channel_that_could_not_be_forgotten_is_by_whoever_takes_its_shard_next(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the process was killed, for one."""
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
     one = await start(0, 1, 2, 3)
     await one.said(1, now("a secret"))
 
-    async def refuse(*_: object) -> None:
-        raise StoreError("Redis is away")
+    async def fail(*_: object) -> None:
+        raise StoreError("no room")
 
-    monkeypatch.setattr(Events, "add", refuse)
-    with pytest.raises(StoreError, match="away"):
-        await one.requests.opt_out(ANNA, now("").message_id)
-    assert one.heard(1) == []
-    assert one.requests.is_opted_out(ANNA)
+    with monkeypatch.context() as full:
+        full.setattr(one.bot.snapshots, "forget_where", fail)
+        with pytest.raises(StoreError, match="room"):
+            await one.requests.forget_channel(CHANNELS[1], now("").message_id)
+        await one.said(1, now("a question"))
+        await one.die()
+    other = await start(0, 1, 2, 3)
+    assert await other.stored(1) == ["a question"]
 
 
 async def test_what_was_said_while_opted_out_is_quoted_by_no_process_after_opting_in(start: Start) -> None:
