@@ -194,20 +194,21 @@ class SQLiteStore:
                 self._path.with_name(self._path.name + end).unlink(missing_ok=True)
             return self._replaced("a process was killed while it made it anew", self._path.parent / ASIDE)
         try:
-            return _connected(self._path)
+            db = _connected(self._path)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not _is_damage(error, DAMAGES):
                 raise
             return self._rescued(str(error))
         except IsADirectoryError:
             return self._rescued("it is a folder")
+        self._drop_new()  # of a rescue that was interrupted before a backup took the place of the damaged one
+        return db
 
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
         rows = _salvaged(self._path)
         # In place of the damaged one only once it is whole: this may be killed, or the disk full.
-        for end in ENDS:
-            self._new.with_name(self._new.name + end).unlink(missing_ok=True)
+        self._drop_new()
         with closing(_connected(self._new)) as db:
             db.execute("BEGIN")
             self._put(db, rows)
@@ -219,6 +220,10 @@ class SQLiteStore:
             with suppress(FileNotFoundError):
                 self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
         return self._replaced(detail, aside)
+
+    def _drop_new(self) -> None:
+        for end in ENDS:
+            self._new.with_name(self._new.name + end).unlink(missing_ok=True)
 
     def _replaced(self, detail: str, aside: Path) -> sqlite3.Connection:
         """Puts the new file in place of the damaged one, which was set aside there."""

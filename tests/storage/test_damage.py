@@ -147,6 +147,20 @@ def test_wherever_a_kill_ends_the_rescue_of_a_damaged_database_the_next_start_ha
         assert len(store.read("a")) == 4
 
 
+def test_what_an_interrupted_rescue_left_goes_once_there_is_a_sound_database(tmp_path: Path) -> None:
+    """As who manages the bot has restored a backup: else what is deleted from then on would stay there."""
+    path, left = tmp_path / "db", tmp_path / "db.new"
+    for one in (path, left):
+        with closing(SQLiteStore(one)) as store:
+            store.write({Key("a", 1, 1): b"hello"})
+    with closing(SQLiteStore(path)) as store:
+        store.write({Key("a", 1, 1): None})
+        assert not left.exists()
+    path.unlink()
+    with closing(SQLiteStore(path)) as store:
+        assert store.read("a") == []
+
+
 def test_a_new_database_takes_the_place_of_the_damaged_one_only_once_all_is_in_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
