@@ -82,7 +82,8 @@ class AgentRequest:
     agent's question, with which its run is resumed. asked: for whom tools run. tell_stage: called with what the agent
     is doing, in a few words. used: called with the names of the tools that it calls. looked_up: called with the sources
     of words in tool results. gone: what was edited, deleted or forgotten since the turn began, now; current: a history
-    without that, as all who ask may read it; noted_now: the request with notes, questions and what is shared as of now.
+    without that, as all who ask may read it; noted_now: the request with the thread's title, notes, questions and what
+    is shared as of now.
 
     state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being

@@ -265,10 +265,10 @@ class Run:
 
         What the model has said in this run stays, as it is one answer.
         """
+        if request.place.titled_by and not request.noted_now(request).place.titled_by:
+            self.rules = self.kept_rules
         if not request.gone:
             return
-        if ("person", request.place.titled_by) in request.gone:
-            self.rules = self.kept_rules
         made = [without_results(message, request.gone) for message in self.made]
         told = {"told": [message.message_id for message in self.told]}
         prompt = ModelRequest(parts=[UserPromptPart(content=as_noted_now(self.content, request))], metadata=told)

@@ -39,6 +39,12 @@ class Readers:
         reads = await asyncio.gather(*(_reads(guild, channel, who) for who in people))
         return frozenset(who for who, may in zip(people, reads, strict=True) if not may)
 
+    def named_now(self, place: Place) -> Place:
+        """The place, without a thread's title if that was changed since."""
+        guild = self._client.get_guild(place.guild_id)
+        thread = guild and guild.get_thread(place.channel_id)
+        return place.untitled if thread and thread.name != place.channel else place
+
 
 async def _reads(guild: discord.Guild, channel: Channel, user_id: int) -> bool:
     try:

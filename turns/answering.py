@@ -40,6 +40,9 @@ class Readers(Protocol):
     async def newcomers(self, place: Place, people: Collection[int]) -> frozenset[int] | None:
         """Those of these people who may not read the history of the place now; None: unknown at the moment."""
 
+    def named_now(self, place: Place) -> Place:
+        """The place, without a thread's title if that was changed since."""
+
 
 class Answering:
     """Has turns answered, by a mini-app or by one of the team's agents.
@@ -117,15 +120,16 @@ class Answering:
         in_full: Mapping[int, InFull],
         attached: Mapping[str, Reading],
     ) -> Outcome:
-        questions, place = [question.current(conversation) for question in pending], self._records.titled(pending[-1])
-        newcomers = turn.newcomers
+        questions = [question.current(conversation) for question in pending]
+        place, newcomers = pending[-1].place, turn.newcomers
 
         def noted_now(request: AgentRequest) -> AgentRequest:
             notes = () if turn.is_remote else self._preparing.notes(turn, conversation, in_full)
             shared = {} if newcomers else self._team.shared(questions, conversation, place)
             left = (q for q in pending if not conversation.is_deleted(q.message.message_id))
             asked = [question.current(conversation) for question in left]
-            return replace(request, notes=notes, shared=shared, questions=asked)
+            titled = self._readers.named_now(self._records.titled(pending[-1]))
+            return replace(request, place=titled, notes=notes, shared=shared, questions=asked)
 
         request = AgentRequest(
             history=(),

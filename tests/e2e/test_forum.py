@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -97,6 +98,38 @@ async def test_a_title_that_was_changed_is_neither_told_nor_kept(stage: Scene, w
         assert TITLE not in stage.told()
         assert f"smoke\n    {WORDS}" in stage.told()
     assert not on_disk(stage.folder, TITLE)
+
+
+@pytest.mark.parametrize("when", ["a tool runs", "a request fails", "the question waits"])
+@pytest.mark.parametrize("is_post", [True, False])
+async def test_a_title_that_is_changed_while_an_answer_is_made_is_not_told_from_then_on(
+    scene: Scene, when: str, *, is_post: bool
+) -> None:
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    forum(scene)
+    general, ada, ben = scene.pg.channel("general"), scene.pg.person("Ada"), scene.pg.person("Ben")
+    thread = post(scene).channel_id if is_post else scene.pg.open_thread(general, ada, TITLE)
+    clock = (Call("current_time", "{}", "call-clock"),)
+    scene.stub.replies.append(
+        Reply("Let me see.", status=500 if when == "a request fails" else 200, before=gate, calls=clock)
+    )
+    if when == "the question waits":
+        scene.stub.replies[0] = Reply("Here you are.", before=gate)
+        scene.pg.post(thread, ada, f"<@{scene.pg.bot_id}> hello")
+        await scene.until(lambda: scene.stub.requests)
+    asked = scene.pg.post(thread, ben, f"<@{scene.pg.bot_id}> how late is it?")
+    await scene.decision(asked)
+    await scene.until(lambda: scene.stub.requests)
+    assert TITLE in scene.told()
+    heard = scene.bot.wait_for("thread_update", timeout=PATIENCE_SECONDS)
+    scene.pg.change_thread(thread, name="smoke")
+    await heard
+    gate.set()
+    await scene.outcome(asked)
+    assert "how late is it?" in scene.told()
+    assert len(scene.stub.requests) == 2
+    assert f'titled "{TITLE}"' not in scene.told()
+    assert f'named "{TITLE}"' not in scene.told()
 
 
 @pytest.mark.parametrize("way", ["offers are on in the forum", "its tag is listed"])
