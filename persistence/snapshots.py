@@ -257,14 +257,15 @@ class Snapshots:
         # Earlier changes are stored first: a pending question must be stored before the transcript has its message.
         if self._changed:  # true for few messages
             self.flush()
-        self._writer.put(partial(self._transcript.add, appended), can_wait=appended.record.is_persons)
+        add, can_wait = partial(self._transcript.add, appended), appended.record.is_persons
+        self._writer.put(add, appended.channel_id, adds=True, can_wait=can_wait)
         self.search.add(appended.channel_id, appended.record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds messages other than dialogue to the channel's transcript, after the dialogue up to this message."""
         self.flush()
         if self._shards.are_all or self._guilds.is_ours(channel_id):
-            self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
+            self._writer.put(partial(self._transcript.note, channel_id, message_id, messages), channel_id, adds=True)
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may have this message."""

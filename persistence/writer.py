@@ -29,10 +29,11 @@ MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be
 
 
 class _Work(NamedTuple):
-    """channel_id: of the channel whose rows it changes; 0: it only adds rows."""
+    """As Writer.put() is given it."""
 
     do: Callable[[], object]
     channel_id: int
+    adds: bool
 
 
 class Writer:
@@ -75,13 +76,16 @@ class Writer:
         self.outages = 0  # how many times the store has started to fail
         self._is_redoing = False
 
-    def put(self, work: Callable[[], object], channel_id: int = 0, *, can_wait: bool = False) -> None:
+    def put(
+        self, work: Callable[[], object], channel_id: int = 0, *, adds: bool = False, can_wait: bool = False
+    ) -> None:
         """Schedules work, to be done within TOGETHER_SECONDS, together with all that is put meanwhile. Does not wait.
 
-        channel_id: of the channel whose rows it changes; 0: it only adds rows, or writes one without reading any.
+        channel_id: of the channel whose rows it changes; 0: it writes a row without reading any. adds: it only adds
+        rows to the channel.
         can_wait: within WAITING_SECONDS, as what a kill loses of it is read from Discord again.
         """
-        self._waiting.append(_Work(work, channel_id))
+        self._waiting.append(_Work(work, channel_id, adds))
         if not (can_wait or self._is_due):
             self._is_due = True
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)
@@ -203,9 +207,15 @@ class Writer:
         if not self._is_redoing:  # work that reads comes here again
             self._is_redoing = True
             self._given_up = {one for one in self._given_up if not self._try(partial(self.drop, one))}
-            self._undone = [work for work in (*self._undone, *works) if not self._try(work.do)]
+            works, self._undone, held = (*self._undone, *works), [], set[int]()
+            for work in works:
+                # The store may be back by now: a change comes after what failed before it, such as to add the message.
+                if (work.channel_id in held and not work.adds) or not self._try(work.do):
+                    self._undone.append(work)
+                    held |= {work.channel_id} - {0}
             while len(self._undone) > MOST_UNDONE:  # later work of a channel that is to be dropped is done after that
-                self._given_up |= {self._undone.pop(0).channel_id} - {0}
+                lost = self._undone.pop(0)
+                self._given_up |= set() if lost.adds else {lost.channel_id} - {0}
                 self._tell_full()
             self._is_redoing = False
         if self._pending and not self._has_lost and self._try(self._write):

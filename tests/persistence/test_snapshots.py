@@ -100,9 +100,9 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     done: list[str] = []
     put = bench.snapshots._writer.put
 
-    def noted(work: Callable[[], object], channel_id: int = 0, *, can_wait: bool = False) -> None:
+    def noted(work: Callable[[], object], channel_id: int = 0, **how: bool) -> None:
         done.append(getattr(work, "func", work).__name__)
-        put(work, channel_id, can_wait=can_wait)
+        put(work, channel_id, **how)
 
     bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.kept = {CHANNEL: "a question"}

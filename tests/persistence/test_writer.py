@@ -125,6 +125,25 @@ async def test_what_could_not_be_read_is_tried_again(bench: Bench) -> None:
     await bench.writer.close()
 
 
+async def test_a_change_is_never_made_before_what_was_to_be_before_it(bench: Bench) -> None:
+    """Though the store is back just as it would be. What is only added later may come before a change."""
+    done, is_there, is_tried = list[str](), threading.Event(), threading.Event()
+
+    def work(name: str) -> None:
+        if not is_there.is_set():
+            if is_tried.is_set():
+                is_there.set()
+            raise StoreError("away")
+        done.append(name)
+
+    for name, channel_id, adds in [("add", 5, True), ("remove", 5, False), ("more", 5, True), ("other", 6, False)]:
+        bench.writer.put(partial(work, name), channel_id, adds=adds)
+    is_tried.set()
+    assert await bench.writer.settled()
+    assert done == ["more", "other", "add", "remove"]
+    await bench.writer.close()
+
+
 async def test_where_too_much_is_to_be_tried_again_no_row_stays_as_it_was_before_a_change(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,8 +163,8 @@ async def test_where_too_much_is_to_be_tried_again_no_row_stays_as_it_was_before
 
     bench.writer.drop = drop
     with capture_logs() as logs:
-        for name, channel_id in [("lost", 0), ("5", 5), ("6", 6), ("5 again", 5), ("6 again", 6), ("added", 0)]:
-            bench.writer.put(partial(work, name), channel_id)
+        for name, channel_id in [("lost", 6), ("5", 5), ("6", 6), ("5 again", 5), ("6 again", 6), ("added", 6)]:
+            bench.writer.put(partial(work, name), channel_id, adds=name in ("lost", "added"))
             assert not await bench.writer.settled()
         is_there.set()
         assert await bench.writer.settled()
