@@ -122,7 +122,7 @@ class Privacy:
         channel. is_here: as in forget_person()."""
         self._decision_log.add(Removal(channel_id=channel_id, through=at))
         self._holders.forget(Forget(self._conversations.drawing_on(channel_id), author_id=channel_id, through=at))
-        await self._remove_said(channel_id, at)
+        await self._remove(partial(self._snapshots.forget_where, lambda channel, _guild: channel == channel_id, at))
         await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
         self._snapshots.store_row(CHANNEL_UNDONE, channel_id, None)
 
@@ -190,14 +190,6 @@ class Privacy:
                 except OSError as error:  # of the disk; the next start tries again
                     meaning = "it is tried again at the next start"
                     log.error("privacy_request_undone", kind=kind, id=row.id, detail=str(error), meaning=meaning)
-
-    async def _remove_said(self, channel_id: int, through: int) -> None:
-        said = [message.message_id for message in await self._snapshots.recent(channel_id, 0)]
-        if gone := [message_id for message_id in said if message_id <= through]:
-            if gone == said:
-                await self._remove_channels([channel_id])
-            else:  # that failed, and the channel went on
-                self._snapshots.removed(channel_id, gone)
 
     async def _remove(self, removal: Callable[[], Awaitable[None]]) -> None:
         async with self._at_a_time:

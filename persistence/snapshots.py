@@ -368,12 +368,12 @@ class Snapshots:
                 await self._change_all(channel_id, change, naming=user_id, replies=True)
                 await self._writer.run(partial(self._transcript.change_beside, channel_id, change))
 
-    async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
-        """Deletes the transcripts of channels. is_gone: whether to, by the ids of channel and guild."""
+    async def forget_where(self, is_gone: Callable[[int, int], bool], through: int = ANY) -> None:
+        """Deletes transcripts, up to this message id. is_gone: whether to, by the ids of channel and guild."""
         async with self._removing():
             for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
                 if is_gone(channel_id, guild_id):
-                    await self._writer.run(partial(self._transcript.drop, channel_id))
+                    await self._writer.run(partial(self._transcript.drop, channel_id, through))
 
     async def expire(self, before: datetime) -> None:
         """Deletes messages from before this time from all transcripts, which start with the oldest."""

@@ -211,10 +211,9 @@ class Transcript:
 
     def _write_guild(self, channel_id: int) -> None:
         known: dict[str, int | str | bool] = {"guild_id": self._guilds[channel_id]}
-        if channel_id in self._rules:
-            known["rules"] = self._rules[channel_id]
-        if channel_id in self._parents:
-            known["parent_id"] = self._parents[channel_id]
+        for name, of_channels in ("rules", self._rules), ("parent_id", self._parents):
+            if channel_id in of_channels:
+                known[name] = of_channels[channel_id]
         if channel_id in self._moved:
             known["is_moved"] = True
         self._writer.write(Key(GUILD, channel_id), orjson.dumps(known))
@@ -339,11 +338,13 @@ class Transcript:
                 elif until_unchanged:
                     break
 
-    def drop(self, channel_id: int) -> None:
-        """Deletes a channel's transcript."""
-        for row in self._writer.read(MESSAGE, channel_id):
-            self._put(channel_id, row.id, None)
-        self._drop_guild(channel_id)
+    def drop(self, channel_id: int, through: int = ANY) -> None:
+        """Deletes a channel's transcript, or what it has up to this message id, but for the current instructions."""
+        for kind in (MESSAGE, CONTEXT, OUTPUT):
+            for row in self._writer.read(kind, channel_id, before=min(through + 1, ANY)):
+                self._writer.write(Key(kind, channel_id, row.id), None)
+        self._newest_sessions.pop(channel_id, None)
+        (self._drop_guild if through == ANY else self.drop_if_empty)(channel_id)
 
     def drop_if_empty(self, channel_id: int) -> None:
         """Deletes the rest of a channel's transcript if no message is left."""

@@ -18,7 +18,7 @@ from state import Message, MessageCategory
 from state.message import Appended, AttachedFile
 from state.optout import redacted
 from storage.sqlite_store import SQLiteStore
-from storage.store import Key
+from storage.store import Key, Row
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, GUILD, replied, said
 
@@ -138,6 +138,30 @@ def test_a_channel_goes_as_a_whole_and_can_begin_anew(shelf: Shelf) -> None:
     assert Shelf(shelf.folder).transcript.load()[0] == {OTHER: ELSEWHERE}
     shelf.add(said(ANNA, "again"))
     assert shelf.all() == ["again", "there"]
+
+
+def test_a_channel_goes_up_to_a_message_in_a_time_in_proportion(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of thousands of messages may be quoted by any later one."""
+    old, new = [said(ANNA, f"a secret {number}") for number in range(50)], said(BEN, "later")
+    shelf.add(*old)
+    through = old[-1].message_id
+    for category in (MessageCategory.CONTEXT, MessageCategory.SYSTEM_OUTPUT):
+        shelf.transcript.note(CHANNEL, through, [Message("system", "out of a secret", category, f"of_{through}")])
+    shelf.add(new)
+    read, rows = shelf.writer.read, list[object]()
+
+    def counted(*args: Any, **how: Any) -> list[Row]:
+        found = read(*args, **how)
+        rows.extend(found)
+        return found
+
+    monkeypatch.setattr(shelf.writer, "read", counted)
+    shelf.transcript.drop(CHANNEL, through)
+    assert len(rows) < 2 * len(old)
+    assert shelf.all() == ["later"]
+    assert not on_disk(shelf.folder, "secret")
+    shelf.transcript.drop(CHANNEL, new.message_id)
+    assert shelf.all() == shelf.store.kinds() == []
 
 
 def test_what_cannot_be_read_is_not_quoted_in_the_log(shelf: Shelf) -> None:
