@@ -324,11 +324,10 @@ class Transcript:
 
     def change_beside(self, channel_id: int, change: Change, *, since: int = 0, until_unchanged: bool = False) -> None:
         """Drops the rows other than dialogue in which `change` drops a message; the current instructions stay.
-        until_unchanged: only the oldest rows, up to the first that stays.
+        since: not of summaries, whose answers may be newer. until_unchanged: only oldest rows, up to one that stays.
         """
         for kind in KIND_OF.values():
-            first = 0 if kind == CONTEXT else since  # a summary may be of answers posted after where its session starts
-            rows = self._writer.read(kind, channel_id, since=first)
+            rows = self._writer.read(kind, channel_id, since=0 if kind == CONTEXT else since)
             for row in rows[:-1] if kind == SYSTEM else rows:
                 messages = stored_messages(row)
                 if not messages or None in map(change, messages):
