@@ -22,7 +22,7 @@ from llm_history import only
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from place import Place, PlaceKind
-from state.awaiting import ConversationStateManager
+from state.awaiting import ConversationStateManager, RouteTarget
 from state.message import file_key
 from turns.preparing import InFull, Preparing, told_of
 from turns.records import Records
@@ -84,7 +84,8 @@ class Answering:
         known = self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
         if turn.newest.by_miniapp:
             turn.begin_typing()
-            return await self._flow(turn, {*known.values()})
+            if outcome := await self._flow(turn, {*known.values()}):
+                return outcome
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)
@@ -253,17 +254,22 @@ class Answering:
         known = frozenset(q.message.author_id for q in turn.questions if not q.reads_history)  # when they asked
         return known if found is None else found
 
-    async def _flow(self, turn: Turn, known_of: Set[int]) -> Answer | Failure:
-        """A mini-app's answer, which needs no model; a refusal where it keeps what its author may not read. known_of:
-        whose words the soft context may have, which another mini-app may have set."""
+    async def _flow(self, turn: Turn, known_of: Set[int]) -> Answer | Failure | None:
+        """A mini-app's answer, which needs no model. Where it keeps what its author may not read: a refusal if that is
+        an answer to it, else None, and the question is for an agent. known_of: whose words the soft context may have,
+        which another mini-app may have set."""
         question = turn.questions[-1]
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         soft_context, author_id = self._states.soft_context(question.channel_id), message.author_id
         others = {*self._drawn_on(meaning.miniapp_id, question.channel_id).values()} - {author_id}
         if (others or known_of - {author_id}) and author_id in await self._lacking(turn):
-            if others:  # as anybody may answer some prompts
+            if others and (meaning.prompt or meaning.about):  # as anybody may answer some prompts
                 return Answer(SAID_BY_OTHERS, [], 0)
+            if others:
+                meaning = replace(meaning, route_to=RouteTarget.AGENT, miniapp_id=None)
+                turn.newest = turn.questions[-1] = replace(question, meaning=meaning)
+                return None
             soft_context = {}
         context = MiniAppContext(
             text=meaning.query,

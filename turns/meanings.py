@@ -69,10 +69,6 @@ class Meanings:
             app = self._miniapps.pick(meaning.query, meaning.soft_context)
         if app is None:
             return question
-        # A mini-app tells everybody all that it keeps.
-        people = {*self._miniapps.said(app, question.channel_id).values()}
-        if not question.reads_history and not people <= {question.message.author_id}:
-            return question
         return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
 
     def as_one(self, question: Question, utterance: MessageRecord) -> Question:

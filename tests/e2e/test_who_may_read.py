@@ -387,6 +387,23 @@ async def test_a_question_that_a_newcomer_calls_off_is_not_told_them(
         assert "bluebell" not in scene.told()
 
 
+@pytest.mark.parametrize("reads", [False, True])
+async def test_whose_list_was_asked_for_while_the_bot_was_away_has_it_if_they_may_read_it(
+    stage: Scene, *, reads: bool
+) -> None:
+    """By their roles, which a message that is read later does not tell."""
+    stage.stub.default = lambda _: Reply("I see.")
+    lose_role = reader(stage)
+    async with life(stage):
+        await stage.ask("Chloe", "add Shake Shack Shibuya")
+    if not reads:
+        lose_role()
+    asked = stage.mention("Ben", "list our trip")
+    async with life(stage):
+        assert ("Shibuya" in (await stage.answer_to(asked)).content) == reads
+    assert "Shibuya" not in json.dumps(stage.stub.requests)
+
+
 async def test_a_newcomer_has_a_list_of_what_they_said(scene: Scene) -> None:
     newcomer(scene)
     await scene.ask("Ben", "add Shake Shack Shibuya")
