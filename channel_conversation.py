@@ -55,8 +55,8 @@ class ChannelConversation:
     out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
     moved here from, and the last message there. unwelcome: what was done to an unprompted answer; follow-ups are off
     until somebody calls the bot. has_answered: whether the current or last turn has recorded its history. passed_over:
-    messages older than told_through that the model was not told, since each waited for a turn of its own. is_revived:
-    it had expired, and was restored for a missed message.
+    messages older than told_through that the model was not told, since each waited for a turn of its own, or whoever
+    asked may not read them. is_revived: it had expired, and was restored for a missed message.
     """
 
     channel_id: int

@@ -15,7 +15,7 @@ from clock import Clock, utc_now
 from llm_history import Cut, History, waits_for
 from remote_memory import RemoteMemory
 from state.agent_state import AgentState
-from state.message import MessageRecord, Source
+from state.message import NOBODY, MessageRecord, Source
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome, people_of
 from understanding.shared_context import mentioning
 
@@ -299,6 +299,7 @@ class ConversationManager:
             last_activity=kept.last_activity,
             since=max(kept.since, min((m.message_id for m in kept.messages), default=0)),
             told_through=kept.told_through,
+            passed_over=kept.passed_over,
             own=kept.own,
             llm_history=kept.llm_history,  # which is replaced, and never changed
             remote=dict(kept.remote.asked),
@@ -365,6 +366,7 @@ class ConversationManager:
             messages=list(messages),
             llm_history=stored.llm_history,
             told_through=stored.told_through,
+            passed_over=stored.passed_over or NOBODY,
             own=stored.own,
             since=stored.since,
             remote=RemoteMemory(dict(stored.remote), dict(stored.states), stored.left, dict(stored.told_before)),

@@ -113,7 +113,7 @@ class StoredConversation:
 
     since: the lowest id of its own messages; those put before it are lower. own: ids of messages that the model wrote.
     remote, states, left, told_before: as of RemoteMemory, remote its `asked`. unwelcome, declines, looked_up,
-    has_asked_for_thread, came_from: as of ChannelConversation.
+    has_asked_for_thread, came_from, passed_over: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -131,6 +131,7 @@ class StoredConversation:
     looked_up: frozenset[int] = frozenset()
     has_asked_for_thread: bool = False
     came_from: tuple[int, int] | None = None
+    passed_over: frozenset[int] = frozenset()
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})

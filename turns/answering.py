@@ -24,7 +24,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from place import Place, PlaceKind
 from state.awaiting import ConversationStateManager, RouteTarget
 from state.message import file_key
-from turns.preparing import InFull, Preparing, told_of
+from turns.preparing import InFull, Preparing, told_of, untold
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn
 from turns.turn_slots import TurnSlots
@@ -192,21 +192,23 @@ class Answering:
 
         It is not told the begun answer of an earlier process, which is written again, nor messages with a turn of their
         own, which it might answer twice. Messages after these, or after a picture that was posted while the files were
-        read, are left to the next turn.
+        read, are left to the next turn; what one who asks may not read, to the next of those who may.
         """
         parts = {part.message_id for part in turn.adopted or ()}
         asked = {q.message_id: q for q in request.questions}
         waiting, last = self._waiting(conversation.channel_id), max(asked)
-        if earlier := {message_id for message_id in waiting if message_id < last}:
-            conversation.passed_over |= earlier
-        untold = takewhile(
+        may_tell = untold(turn, conversation)
+        hidden = {m.message_id for m in conversation.untold()}.difference(m.message_id for m in may_tell)
+        if left := hidden | {message_id for message_id in waiting if message_id < last}:
+            conversation.passed_over |= left
+        now_told = takewhile(
             lambda m: (
                 attached.keys() >= set(map(file_key, m.images))
                 and not (m.message_id in waiting and m.message_id > last)
             ),
-            conversation.untold(),
+            may_tell,
         )
-        to_tell = {m.message_id for m in untold}.difference(waiting).union(asked).difference(parts)
+        to_tell = {m.message_id for m in now_told}.difference(waiting).union(asked).difference(parts)
 
         def current(history: ModelHistory) -> ModelHistory:
             now = conversation.current(history, [q.message for q in turn.questions if q.is_private])

@@ -129,7 +129,7 @@ class Preparing:
         key. Also fixes that model: the place's."""
         turn.model = turn.model or self._models.named(turn.newest.place.held.model).name
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
-        told = {m.message_id: m for m in conversation.untold()} | asked
+        told = {m.message_id: m for m in untold(turn, conversation)} | asked
         if not any(m.images or m.files or m.reply_files for m in told.values()):
             return {}
         sight = self._models.named(turn.model).sight
@@ -168,6 +168,12 @@ def told_of(turn: Turn, conversation: ChannelConversation) -> Mapping[int, Messa
     said = conversation.open_to(turn.newcomers, {part for question in turn.questions for part in question.parts})
     questions = (question.current(conversation) for question in turn.questions)
     return said | {m.message_id: unquoting(m, said) for m in questions}
+
+
+def untold(turn: Turn, conversation: ChannelConversation) -> list[MessageRecord]:
+    """What the model was not told yet, and may be told in this turn, oldest first."""
+    said = told_of(turn, conversation)
+    return [m for m in conversation.untold() if said is None or m.message_id in said]
 
 
 def _quoted(text: str) -> str:

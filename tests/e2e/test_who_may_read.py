@@ -240,6 +240,30 @@ async def test_who_may_not_read_the_history_is_told_what_they_asked_and_were_ans
         assert {"bluebell", "daffodil", "heather"} <= {*re.findall(r"\w+", scene.told())}
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_what_others_posted_before_a_newcomer_asked_is_told_whoever_may_read_it_once_with_its_picture(
+    stage: Scene, *, restarts: bool
+) -> None:
+    """A picture is shown once: not in an answer that it is no part of."""
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    async with life(stage):
+        await stage.ask("Ada", "hello")
+        files = [File("cat.png", "image/png", picture("PNG"))]
+        await stage.decision(stage.say("Chloe", SECRET, attachments=files))
+        await stage.at_rest()
+        await stage.ask("Ben", "how late is it?")
+        assert "bluebell" not in stage.told()
+        assert not pictures(stage.stub.requests[-1])
+        if not restarts:
+            await stage.ask("Ada", "what is on it?")
+    if restarts:
+        async with life(stage):
+            await stage.ask("Ada", "what is on it?")
+    assert stage.told().count("bluebell") == 1
+    assert len(pictures(stage.stub.requests[-1])) == 1
+
+
 async def test_in_a_thread_of_a_channel_that_is_unknown_nobody_is_answered(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
