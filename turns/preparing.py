@@ -80,8 +80,8 @@ class Preparing:
     async def in_full(self, turn: Turn, conversation: ChannelConversation) -> Mapping[int, InFull]:
         """The incomplete queries among the questions, completed, by the ids of their messages, once what the agent is
         told before them is ready."""
-        # At a conversation's start it reads earlier messages, if they come soon and all who ask may read them.
-        if (first := next((q for q in turn.questions if q.starts_conversation), None)) and not turn.newcomers:
+        # At a conversation's start it reads earlier messages, if they come soon.
+        if first := next((q for q in turn.questions if q.starts_conversation), None):
             try:
                 async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
                     conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))

@@ -206,7 +206,6 @@ async def test_a_search_for_what_was_said_before_they_came_is_not_made_for_whoev
     scene.stub.replies.extend([call("search_history", words="vault"), Reply("It is sunny.")])
     await scene.ask("Ada", "what is the weather?")
     assert tool_results(scene.stub.requests[-1]) == [NOT_ALLOWED]
-    assert "bluebell" not in scene.told()
 
 
 @pytest.mark.parametrize("begins", ["Ben", "Ada"])
@@ -229,6 +228,7 @@ async def test_who_may_not_read_the_history_is_told_what_they_asked_and_were_ans
     assert "bluebell" not in scene.told()
     assert "daffodil" not in scene.told()
     await scene.ask("Ada", "the third code is heather")
+    assert "bluebell" in scene.told()
     await scene.ask("Ben", "and now?")
     assert "what was said before I came?" in scene.told()
     assert "I cannot tell." in scene.told()
