@@ -8,7 +8,7 @@ from collections.abc import Collection
 import discord
 
 from discord_io.discord_wire import FAILED
-from discord_io.who_may_read import Channel, has_rules, is_read_by_all_of, may_read
+from discord_io.who_may_read import WithRules, is_read_by_all_of, may_read
 from place import Place
 
 # Discord tells some five members of a server a second, and 64 answers may begin at once. Where it tells none for so
@@ -31,8 +31,9 @@ class Readers:
         if not place.guild_id:
             return frozenset()
         guild = self._client.get_guild(place.guild_id)  # Client.get_channel() would look into every guild
-        channel = guild and guild.get_channel_or_thread(place.channel_id)
-        if guild is None or not has_rules(channel):
+        # Of a thread its channel, whose rules hold there: the thread is unknown once somebody has archived it.
+        channel = guild and guild.get_channel(place.parent_id or place.channel_id)
+        if guild is None or not isinstance(channel, WithRules):
             return None
         if is_read_by_all_of(channel, channel):
             return frozenset()
@@ -46,7 +47,7 @@ class Readers:
         return place.untitled if thread and thread.name != place.channel else place
 
 
-async def _reads(guild: discord.Guild, channel: Channel, user_id: int) -> bool:
+async def _reads(guild: discord.Guild, channel: WithRules, user_id: int) -> bool:
     try:
         async with asyncio.timeout(LOOK_UP_SECONDS):
             return may_read(channel, channel.permissions_for(await guild.fetch_member(user_id)))

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeGuard
 import discord
 
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread
+WithRules = Channel | discord.ForumChannel  # whose rules are those of its posts
 
 # The permission to read new messages, which is all that some readers of a channel have.
 SEES = "view_channel"
@@ -24,12 +25,12 @@ ADMINISTRATOR = discord.Permissions.VALID_FLAGS["administrator"]
 VOICE = discord.ChannelType.voice, discord.ChannelType.stage_voice
 
 
-def needed_to_read(channel: Channel) -> tuple[str, ...]:
+def needed_to_read(channel: WithRules) -> tuple[str, ...]:
     """The permissions without which somebody cannot read what was said; the text of a voice channel needs one more."""
     return NEEDED_WITH_VOICE if channel.type in VOICE else NEEDED
 
 
-def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
+def may_read(channel: WithRules, allowed: discord.Permissions) -> bool:
     """Whether these permissions let somebody read the channel; a private thread: if they are a member."""
     return PERMISSIONS[needed_to_read(channel)] <= allowed
 
@@ -45,11 +46,11 @@ async def is_in(channel: Channel, user_id: int) -> bool:
     return True
 
 
-def _is_private(channel: Channel) -> TypeGuard[discord.Thread]:
+def _is_private(channel: WithRules) -> TypeGuard[discord.Thread]:
     return isinstance(channel, discord.Thread) and channel.is_private()
 
 
-def _has_guests(channel: Channel) -> bool:
+def _has_guests(channel: WithRules) -> bool:
     """Whether people can be there who see no other channel of the guild."""
     return channel.type in VOICE
 
@@ -59,11 +60,11 @@ def has_rules(channel: object) -> TypeGuard[Channel]:
     return isinstance(channel, Channel) and _rules(channel) is not None
 
 
-def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
+def _rules(channel: WithRules) -> discord.abc.GuildChannel | None:
     return channel.parent if isinstance(channel, discord.Thread) else channel
 
 
-def is_read_by_all_of(there: Channel, here: Channel) -> bool:
+def is_read_by_all_of(there: WithRules, here: WithRules) -> bool:
     """Whether everybody who sees new messages here can read the history there, whatever roles they have.
 
     False if it depends on who has which roles together. Also False for an age-restricted channel elsewhere: Discord

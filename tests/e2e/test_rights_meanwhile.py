@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from discord_io import readers
+from playground.model import FORUM
 from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer, reader
 from tests.support.lives import kill, life
 from tests.support.scene import Scene, open_scene
@@ -37,6 +38,36 @@ async def test_who_may_read_counts_when_a_question_is_told_and_not_when_it_was_a
             await changed(scene, "guild_channel_update", lose)
         else:
             lose()
+        gate.set()
+        await scene.answer_to(asked)
+        assert "what is the code?" in scene.told()
+        assert "bluebell" not in scene.told()
+
+
+@pytest.mark.parametrize("where", ["thread", "post"])
+async def test_who_may_read_counts_also_in_a_thread_that_its_opener_archives_while_their_question_waits(
+    stub: StubModel, where: str
+) -> None:
+    """The bot does not know such a thread any more."""
+    stub.default = lambda _: Reply("I see.")
+    async with open_scene(stub, turns_at_once=1) as scene:
+        pg, ben = scene.pg, scene.pg.person("Ben")
+        above = pg.channel("general")
+        if where == "post":
+            await changed(scene, "guild_channel_create", lambda: pg.add_channel("ideas", type=FORUM))
+            above = pg.channel("ideas")
+            there = pg.forum_post(above, ben, "The codes", "What about the codes?")
+        else:
+            there = pg.open_thread(above, ben, "The codes", members=[pg.person("Ada"), ben])
+        await scene.answer_to(pg.post(there, pg.person("Ada"), f"<@{pg.bot_id}> {SECRET}"))
+        begun = len(stub.requests)
+        gate = scene.held("Here you are.")
+        scene.mention("Ada", "what?", channel="random")
+        await scene.until(lambda: len(stub.requests) > begun)
+        asked = pg.post(there, ben, f"<@{pg.bot_id}> what is the code?")
+        await scene.decision(asked)
+        await changed(scene, "guild_channel_update", lambda: pg.deny(above, "read_message_history", member=ben))
+        await changed(scene, "thread_update", lambda: pg.change_thread(there, ben, archived=True))
         gate.set()
         await scene.answer_to(asked)
         assert "what is the code?" in scene.told()
