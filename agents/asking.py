@@ -32,7 +32,7 @@ from conversation import MessageRecord
 from discord_io.split import is_blank
 from llm_history import History, waits_for
 from state.message import LINK, Source, sources_of
-from state.prompts import NEWCOMERS, Ask, AwaitingType, ResolutionType
+from state.prompts import Ask, AwaitingType, ResolutionType
 
 log = structlog.get_logger()
 
@@ -202,7 +202,7 @@ class Suspended(BaseModel):
     @property
     def ask(self) -> Ask:
         first = self.open[0]
-        context = {"ask_id": self.ask_id, APPROVAL: first.is_approval, NEWCOMERS: self.newcomers}
+        context = {"ask_id": self.ask_id, APPROVAL: first.is_approval}
         return Ask(first.awaiting, first.options, context, SOURCE)
 
     def response(self, text: str) -> ModelResponse:
@@ -222,8 +222,8 @@ class Suspended(BaseModel):
 
     def asked(self, now: Asked) -> Asked:
         """For whom the resumed run's tools run: those for whom it began, whoever has just answered."""
-        people, newcomers = self.people or [now.user_id], frozenset(self.newcomers)
-        return replace(now, user_id=people[-1], people=frozenset(people), newcomers=newcomers, allowed=self.allowed)
+        people = self.people or [now.user_id]
+        return replace(now, user_id=people[-1], people=frozenset(people), allowed=self.allowed)
 
     def deferred_results(self) -> DeferredToolResults:
         """The results with which pydantic-ai resumes the run."""

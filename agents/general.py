@@ -407,8 +407,7 @@ class GeneralAgent:
         # Only if the provider was sent in this run just what the history has of it.
         if run.memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = run.memory.remembered(history, run.messages[-1], run.settings)
-        ends_with, newcomers = run.text.rstrip()[-MAX_ENDS_WITH:], request.asked.newcomers
-        ask = Ask.to_go_on(ends_with, SOURCE, newcomers) if run.was_cut else None
+        ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
         rules, files = run.kept_rules, tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1])
         return Answer(

@@ -67,10 +67,11 @@ class PromptCards:
         channel_id: int,
         miniapp_id: str | None,
         parts: tuple[int, ...] = (),
+        people: frozenset[int] = frozenset(),
     ) -> Prompt | None:
         """Opens a prompt for the author of `source`, or for anyone if so asked; shown() must follow.
 
-        parts: the ids of the earlier messages of its burst.
+        parts: the ids of the earlier messages of its burst. people: all whom the answer is for that ends with it.
         None: it is an offer to go on with an answer, and they have another open prompt, which stays.
         """
         owner = None if ask.anyone else source.author_id
@@ -85,6 +86,7 @@ class PromptCards:
             guild_id=guild_id,
             source_id=source.message_id,
             source_parts=parts,
+            people=people,
         )
         if ask.ends_with:
             prompt = self._states.extend(prompt, GO_ON_SECONDS)

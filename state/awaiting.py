@@ -219,12 +219,13 @@ class ConversationStateManager:
         guild_id: int = 0,
         source_id: int = 0,
         source_parts: tuple[int, ...] = (),
+        people: frozenset[int] = frozenset(),
     ) -> Prompt:
         """Opens a prompt, which replaces one of the same user, and sets the soft context in its conversation_state.
 
         user_id: who may answer; None: anyone. source_miniapp_id: who gets the answer; None: the mini-app that
         source_handler names before its dot, or the agent. source_id: the message that led to the question;
-        source_parts: the earlier messages of its burst.
+        source_parts: the earlier messages of its burst. people: as of Prompt.
         Raises ConversationStateError.
         """
         soft_context = NOTHING
@@ -245,6 +246,7 @@ class ConversationStateManager:
             source_id=source_id,
             source_user_id=user_id,
             source_parts=source_parts,
+            people=people,
         )
         self._touch(chat_guid).put(prompt)
         if soft_context:
@@ -363,6 +365,9 @@ class ConversationStateManager:
         dropped = [p for p in self.prompts(chat_guid) if user_id in (None, p.user_id, p.source_user_id)]
         for prompt in dropped:
             self.clear_prompt(prompt)
+        for prompt in self.prompts(chat_guid):
+            if user_id in prompt.people:
+                self._replace(prompt, people=prompt.people - {user_id})
         self.drop_soft_context(chat_guid)
         return dropped
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
@@ -22,7 +22,6 @@ ChatGuid = int | str  # a channel's id
 MAX_KEYS = 20  # of soft context, which is passed on with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 GO_ON = "Go on"
-NEWCOMERS = "newcomers"  # in the context: those for whom the agent asks and who may not read the history
 ENDS_WITH = "ends_with"  # in the context: the last words of a cut answer that the bot can go on with
 MAX_OPTIONS = 100  # a typed answer can choose among so many; buttons and menus have at most 25
 # orjson would write dataclasses and dates as text, which is not what the asker would expect back.
@@ -67,20 +66,14 @@ class Ask:
     anyone: bool = False
 
     @classmethod
-    def to_go_on(cls, ends_with: str, source_handler: str, newcomers: Collection[int] = ()) -> Ask:
-        """Offers to go on with an answer that was cut, which ends with these words. newcomers: as the property."""
-        context = {ENDS_WITH: ends_with, NEWCOMERS: [*newcomers]}
-        return cls(AwaitingType.SELECTION, (GO_ON,), context, source_handler)
+    def to_go_on(cls, ends_with: str, source_handler: str) -> Ask:
+        """Offers to go on with an answer that was cut, which ends with these words."""
+        return cls(AwaitingType.SELECTION, (GO_ON,), {ENDS_WITH: ends_with}, source_handler)
 
     @property
     def ends_with(self) -> str:
         """The last words of the answer that it offers to go on with; empty: it is no such offer but a question."""
         return str(self.context.get(ENDS_WITH, ""))
-
-    @property
-    def newcomers(self) -> frozenset[int]:
-        """The people for whom the agent asks and who may not read the history, whoever answers."""
-        return frozenset(self.context.get(NEWCOMERS, ()))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -98,7 +91,8 @@ class Prompt:
 
     miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
     None: not yet. source_id, source_user_id: the message that led to it, and its author; source_parts: the earlier
-    messages of its burst. misses: how many messages of its user were answered without resolving it.
+    messages of its burst. misses: how many messages of its user were answered without resolving it. people: all whose
+    questions it comes from, so that the answer to its reply is for them, too.
     """
 
     id: str
@@ -115,6 +109,7 @@ class Prompt:
     source_user_id: int | None = None
     misses: int = 0
     source_parts: tuple[int, ...] = ()
+    people: frozenset[int] = frozenset()
 
 
 def as_json(value: object) -> JsonValue:

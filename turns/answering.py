@@ -93,7 +93,7 @@ class Answering:
     async def _by_agent(self, turn: Turn) -> Outcome | Cancel:
         if (conversation := turn.conversation) is None:
             return Cancel.WITHDRAWN
-        turn.lacking = await self._lacking(turn)
+        turn.newcomers = await self._newcomers(turn)
         newest = turn.questions[-1]  # only now, as it may have been edited meanwhile
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the
@@ -249,12 +249,12 @@ class Answering:
         self._records.looked_up(channel_id, [("person", who) for who in kept.values() if who])
         return kept
 
-    async def _lacking(self, turn: Turn) -> frozenset[int]:
+    async def _newcomers(self, turn: Turn) -> frozenset[int]:
         """Those whom the turn is for who may not read the history at the moment."""
         people = {who for question in turn.questions for who in question.addressees}
         found = await self._readers.newcomers(turn.newest.place, people)
-        known = frozenset(q.message.author_id for q in turn.questions if not q.reads_history)  # when they asked
-        return known if found is None else found
+        reading = {q.message.author_id for q in turn.questions if q.reads_history}  # when they asked
+        return frozenset(people - reading) if found is None else found
 
     async def _flow(self, turn: Turn, known_of: Set[int]) -> Answer | Failure | None:
         """A mini-app's answer, which needs no model. Where it keeps what its author may not read: a refusal if that is
@@ -265,7 +265,7 @@ class Answering:
         ask = meaning.prompt.ask if meaning.prompt else None
         soft_context, author_id = self._states.soft_context(question.channel_id), message.author_id
         others = {*self._drawn_on(meaning.miniapp_id, question.channel_id).values()} - {author_id}
-        if (others or known_of - {author_id}) and author_id in await self._lacking(turn):
+        if (others or known_of - {author_id}) and author_id in await self._newcomers(turn):
             if others and (meaning.prompt or meaning.about):  # as anybody may answer some prompts
                 return Answer(SAID_BY_OTHERS, [], 0)
             if others:

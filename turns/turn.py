@@ -111,9 +111,10 @@ class Question:
 
     @property
     def addressees(self) -> frozenset[int]:
-        """Whom its answer is for: its author, and the person whom the bot asked, if the author answers for them."""
+        """Whom its answer is for: its author, and those whom the bot asked for, if the author answers for them."""
         prompt = self.meaning.prompt
-        return frozenset({self.message.author_id} | ({prompt.user_id} if prompt and prompt.user_id else set()))
+        asked = (prompt.user_id, *prompt.people) if prompt and prompt.user_id else ()
+        return frozenset({self.message.author_id, *asked})
 
     @property
     def as_kept(self) -> Question:
@@ -231,7 +232,7 @@ class Turn:
     the newest question at its start; questions may be deleted later. allowance: the budget of its model calls.
     is_tainted: a question was deleted after the start, so the answer may quote it. agent: who answers, once picked.
     text: the answer so far; stage: what it has been doing since then. times_reworded: how often it was restarted
-    because a question was edited; is_reworded: a restart is due. lacking: those whom it is for who may not read the
+    because a question was edited; is_reworded: a restart is due. newcomers: those whom it is for who may not read the
     history, as its answer began. has_acted: a tool was used, so it must not be restarted. asked_at: by the loop's
     clock, when its first question was queued; None: by an earlier process. number: its place in the queue for a slot,
     0: none yet. instructions: the model's. mark: of Records, when it was asked. model: name of the general agent's
@@ -253,7 +254,7 @@ class Turn:
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
-    lacking: frozenset[int] = NOBODY
+    newcomers: frozenset[int] = NOBODY
     has_acted: bool = False
     asked_at: float | None = None
     number: int = 0
@@ -279,14 +280,6 @@ class Turn:
     def may_quote_forgotten(self) -> bool:
         """Whether an agent answers, and may quote somebody who was forgotten since the start."""
         return bool(self.request and self.conversation and self.conversation.tainted)
-
-    @property
-    def newcomers(self) -> frozenset[int]:
-        """Those who may not read the history: whom the questions' answers are for, and those for whom an agent asked
-        what the authors answer."""
-        prompts = (q.meaning.prompt for q in self.questions if not q.by_miniapp)
-        asked_for = (prompt.ask.newcomers for prompt in prompts if prompt)
-        return self.lacking.union(*asked_for)
 
     @property
     def may_decline(self) -> bool:

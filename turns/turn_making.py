@@ -225,6 +225,7 @@ class TurnMaker:
                 channel_id=where,
                 miniapp_id=miniapp_id,
                 parts=newest.parts,
+                people=frozenset(who for question in turn.questions for who in question.addressees),
             )
             if opened:
                 return opened

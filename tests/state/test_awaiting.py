@@ -316,6 +316,14 @@ def test_forgetting_a_person_drops_their_prompt_and_the_soft_context(stage: Stag
     assert stage.manager.forget(CHAT, None) == [bens]
 
 
+def test_forgetting_a_person_leaves_their_id_in_no_prompt_that_comes_from_others_too(stage: Stage) -> None:
+    stage.manager.set_awaiting(
+        CHAT, {"awaiting_type": "awaiting_confirmation"}, user_id=BEN, people=frozenset({ANNA, BEN})
+    )
+    stage.manager.forget(CHAT, ANNA)
+    assert [p.people for p in stage.manager.prompts(CHAT)] == [{BEN}]
+
+
 def test_forgetting_a_person_drops_what_they_led_to_though_anyone_may_answer_it(stage: Stage) -> None:
     prompt = stage.ask({**WHICH, "anyone": True}, user=ANNA)
     assert stage.manager.forget(CHAT, BEN) == []
