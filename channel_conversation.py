@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelRequest
 
 from llm_history import (
     Changes,
@@ -23,6 +23,7 @@ from llm_history import (
     people_told,
     reworded,
     tags_in,
+    told_in,
     unsaid,
     waits_for,
     without_words,
@@ -382,7 +383,7 @@ class ChannelConversation:
         self.llm_history = self.current(llm_history)
         self.unsaid, self.sources, self.has_answered = NOBODY, NOBODY, bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
-        told = {tag["message_id"] for tag in tags_in(llm_history)}
+        told = {one for message in llm_history if isinstance(message, ModelRequest) for one in told_in(message)}
         self.told_through = max([self.told_through, *told])
         self.passed_over = self.passed_over and self.passed_over - told
 

@@ -329,7 +329,7 @@ def unsaid(
     is_meant = is_told = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told = _told_in(message)
+            told = told_in(message)
             is_told = is_told or not told.isdisjoint(sources)
             is_meant = is_told or not told.isdisjoint(questions)
         if is_meant and isinstance(message, ModelResponse):
@@ -346,7 +346,7 @@ def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], peo
     kept, is_told, is_theirs = list[ModelMessage](), False, False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            is_told = not _told_in(message).isdisjoint(said)
+            is_told = not told_in(message).isdisjoint(said)
             is_theirs = people <= {tag["author_id"] for tag in tags_in([message]) if tag.get("file") == ""}
         if isinstance(message, ModelResponse):
             parts = message.parts if is_theirs else [TextPart(TO_OTHERS)]
@@ -400,15 +400,15 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     return kept
 
 
-def _told_in(prompt: ModelRequest) -> set[int]:
-    """The ids of the messages told in a prompt, also of those since removed from it."""
+def told_in(prompt: ModelRequest) -> set[int]:
+    """The ids of the messages told in a prompt, also of those left out as too much, or removed since."""
     told: Sequence[int] | None = (prompt.metadata or {}).get("told")
     return {tag["message_id"] for tag in tags_in([prompt])} if told is None else set(told)
 
 
 def _drawn_on(prompt: ModelRequest) -> set[int]:
     """The ids of the messages told in a prompt, and of those quoted in it since one of them replies to them."""
-    return _told_in(prompt) | {tag["reply_to_id"] for tag in tags_in([prompt]) if tag["reply_to_id"] is not None}
+    return told_in(prompt) | {tag["reply_to_id"] for tag in tags_in([prompt]) if tag["reply_to_id"] is not None}
 
 
 def first_told(history: Sequence[ModelMessage]) -> int:

@@ -264,6 +264,20 @@ async def test_what_others_posted_before_a_newcomer_asked_is_told_whoever_may_re
     assert len(pictures(stage.stub.requests[-1])) == 1
 
 
+async def test_what_was_left_out_as_too_much_after_a_newcomer_asked_is_not_told_as_new_later(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    await scene.ask("Ada", "hello")
+    for number in range(9):
+        await scene.decision(scene.say("Chloe", f"<@{scene.pg.person('Ada')}> remark {number}: {'so ' * 600}"))
+    await scene.ask("Ben", "how late is it?")
+    await scene.ask("Ada", "what did Chloe say?")
+    assert "earlier messages are left out" in scene.told()
+    told = re.findall(r"remark \d", scene.told())
+    await scene.ask("Ada", "and now?")
+    assert re.findall(r"remark \d", scene.told()) == told
+
+
 async def test_in_a_thread_of_a_channel_that_is_unknown_nobody_is_answered(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
