@@ -130,6 +130,8 @@ class Preparing:
         turn.model = turn.model or self._models.named(turn.newest.place.held.model).name
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
         told = {m.message_id: m for m in untold(turn, conversation)} | asked
+        if (said := told_of(turn, conversation)) is not None:
+            told = {one: said[one] for one in told}  # without the files of others that they quote
         if not any(m.images or m.files or m.reply_files for m in told.values()):
             return {}
         sight = self._models.named(turn.model).sight

@@ -240,9 +240,9 @@ async def test_who_may_not_read_the_history_is_told_what_they_asked_and_were_ans
         assert {"bluebell", "daffodil", "heather"} <= {*re.findall(r"\w+", scene.told())}
 
 
-@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(("restarts", "replies"), [(False, False), (True, False), (False, True)])
 async def test_what_others_posted_before_a_newcomer_asked_is_told_whoever_may_read_it_once_with_its_picture(
-    stage: Scene, *, restarts: bool
+    stage: Scene, *, restarts: bool, replies: bool
 ) -> None:
     """A picture is shown once: not in an answer that it is no part of."""
     stage.stub.default = lambda _: Reply("I see.")
@@ -250,9 +250,10 @@ async def test_what_others_posted_before_a_newcomer_asked_is_told_whoever_may_re
     async with life(stage):
         await stage.ask("Ada", "hello")
         files = [File("cat.png", "image/png", picture("PNG"))]
-        await stage.decision(stage.say("Chloe", SECRET, attachments=files))
+        posted = stage.say("Chloe", SECRET, attachments=files)
+        await stage.decision(posted)
         await stage.at_rest()
-        await stage.ask("Ben", "how late is it?")
+        await stage.ask("Ben", "how late is it?", reply_to=posted.id if replies else None)
         assert "bluebell" not in stage.told()
         assert not pictures(stage.stub.requests[-1])
         if not restarts:
@@ -260,8 +261,8 @@ async def test_what_others_posted_before_a_newcomer_asked_is_told_whoever_may_re
     if restarts:
         async with life(stage):
             await stage.ask("Ada", "what is on it?")
-    assert stage.told().count("bluebell") == 1
-    assert len(pictures(stage.stub.requests[-1])) == 1
+    assert stage.told().count(SECRET) == 1 + replies  # a quote is told with the reply
+    assert stage.told().count("which you are shown once") == len(pictures(stage.stub.requests[-1])) == 1
 
 
 async def test_what_was_left_out_as_too_much_after_a_newcomer_asked_is_not_told_as_new_later(scene: Scene) -> None:
