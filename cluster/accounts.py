@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -51,10 +51,11 @@ Key = tuple[str, str]
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """A change for the script: to reserve (`call`), or to release and charge. answer: whether it was reserved."""
+    """A change for the script: to reserve (`call`), or to release and charge. answer: 1 if it was reserved, else the
+    accounts that have no room for it, as far as known."""
 
     does: dict[str, Any]
-    answer: asyncio.Future[bool] | None = None
+    answer: asyncio.Future[int | list[str]] | None = None
     charges: Counter[Key] = field(default_factory=Counter)
 
 
@@ -109,7 +110,7 @@ class Accounts:
 
     async def known(self) -> None:
         """Waits until the charges to the accounts just asked for are known, unless Redis takes too long."""
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int | list[str]] = asyncio.get_running_loop().create_future()
         self._put(Change({"charge": {}, "periods": []}, answer))
         with suppress(TimeoutError):
             async with asyncio.timeout(BEAT_SECONDS):
@@ -117,35 +118,37 @@ class Accounts:
 
     async def reserve(
         self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
-    ) -> bool:
-        """Reserves what a call may use. False if all that others have reserved leaves no room for it.
+    ) -> Collection[Account] | None:
+        """Reserves what a call may use. None: it is reserved; else the accounts of which all that others have reserved
+        leaves no room for it, as far as known.
 
         limits: each as: account, among how many people its cost is divided, limit. interrupted: what is charged if this
         process ends before the call. Raises UnreachableError.
         """
+        named = [(account, _named(account, in_money=limit.in_money), among, limit) for account, among, limit in limits]
         accounts = [
-            (self._in_redis(limit.period), _named(account, in_money=limit.in_money),
-             share(call.amount[limit.in_money], among), limit.amount)
-            for account, among, limit in limits
-        ]  # fmt: skip
+            (self._in_redis(limit.period), name, share(call.amount[limit.in_money], among), limit.amount)
+            for _, name, among, limit in named
+        ]
         aside, charge = _shares(call.payer, call.amount), _charges(call.payer, interrupted)
         stored = {"aside": aside, "charge": charge, "periods": self._into(Period)}
         does = {"id": next(self._ids), "call": orjson.dumps(stored).decode(), "limits": accounts}
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int | list[str]] = asyncio.get_running_loop().create_future()
         self._asked |= dict.fromkeys(((period, account) for period, account, *_ in accounts), self._clock())
         self._calls[call] = Change(does, answer)
         self._put(self._calls[call])
         try:
             async with asyncio.timeout(RESERVE_SECONDS):
-                is_reserved = await answer
+                answered = await answer
         except (TimeoutError, asyncio.CancelledError) as error:  # Redis may have reserved it, or may do so later
             self.settle(call, call.payer, None)
             if isinstance(error, TimeoutError):
                 raise UnreachableError from None
             raise
-        if not is_reserved:
-            del self._calls[call]
-        return is_reserved
+        if isinstance(answered, int):
+            return None
+        del self._calls[call]
+        return {account for account, name, *_ in named if name in answered}
 
     def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
         """Releases what was reserved for a call, and charges what was used."""
@@ -269,10 +272,10 @@ class Accounts:
         for (period, accounts), amounts in zip(batch["asked"], totals, strict=True):
             self._known.update(((period, a), int(n or 0)) for a, n in zip(accounts, amounts, strict=True))
         sent, self._sent = self._sent, []
-        for change, is_reserved in zip(sent, granted, strict=True):
+        for change, answered in zip(sent, granted, strict=True):
             self._pending.subtract(change.charges)
             if change.answer and not change.answer.done():
-                change.answer.set_result(bool(is_reserved))
+                change.answer.set_result(answered)
         for key in {key for change in sent for key in change.charges if not self._pending[key]}:
             del self._pending[key]
 

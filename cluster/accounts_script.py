@@ -33,14 +33,18 @@ local function give_back(hash, id)
   return call
 end
 
-local function has_room(limits)
+local refused = {} -- by the ID of a call: the accounts that have no room for it
+
+local function has_room(limits, id)
+  local lacking = {}
   for _, limit in ipairs(limits) do
     local period, account, more, amount = limit[1], limit[2], limit[3], limit[4]
     local used = tonumber(redis.call('HGET', period, account) or 0)
     local others = tonumber(redis.call('HGET', reserved, account) or 0)
-    if used >= amount or (others > 0 and used + others + more > amount) then return false end
+    if used >= amount or (others > 0 and used + others + more > amount) then lacking[#lacking + 1] = account end
   end
-  return true
+  refused[id] = lacking
+  return #lacking == 0
 end
 
 local function leave(name)
@@ -80,7 +84,7 @@ end
 local function apply(change)
   if change.person then return count(change.answer, answers .. change.person) end
   if change.call then
-    if has_room(change.limits) then
+    if has_room(change.limits, change.id) then
       redis.call('HSET', own, 'call:' .. change.id, change.call)
       for account, amount in pairs(cjson.decode(change.call).aside) do
         redis.call('HINCRBY', reserved, account, amount)
@@ -109,7 +113,8 @@ end
 
 local granted, totals = {}, {}
 for _, change in ipairs(batch.changes) do
-  granted[#granted + 1] = change.id and redis.call('HEXISTS', own, 'call:' .. change.id) or 0
+  local is_granted = change.id and redis.call('HEXISTS', own, 'call:' .. change.id) == 1
+  granted[#granted + 1] = is_granted and 1 or refused[change.id or ''] or {}
 end
 for _, asked in ipairs(batch.asked) do
   totals[#totals + 1] = redis.call('HMGET', asked[1], unpack(asked[2]))

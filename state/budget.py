@@ -50,8 +50,9 @@ class Shared(Protocol):
 
     async def reserve(
         self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
-    ) -> bool:
-        """Reserves what a call may use. False if other calls have reserved what is left. Raises UnreachableError."""
+    ) -> Collection[Account] | None:
+        """Reserves what a call may use. None: it is reserved; else the accounts of which other calls have reserved too
+        much for it, as far as known. Raises UnreachableError."""
 
     def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
         """Releases what was reserved for a call, and charges what was used."""
@@ -116,27 +117,28 @@ class Budget:
         return Reserved(payer, Amount(tokens, micros), output, tuple(models), purpose)
 
     async def reserve(self, call: Reserved) -> bool:
-        """Reserves a call if there is budget for it, and waits until that is stored; else returns False. Raises
-        UnreachableError."""
+        """Whether a call is reserved, as there is budget for it. Raises UnreachableError."""
+        return await self.lacking(call) is None
+
+    async def lacking(self, call: Reserved) -> Collection[Account] | None:
+        """Reserves a call if there is budget for it, and waits until that is stored. None: it is reserved; else the
+        accounts of which other calls have reserved too much for it, as far as known. Raises UnreachableError."""
         if self._shared:
             self._limits.begin_day(self._clock())
             interrupted = self._limits.prices.priced(call.interrupted)
-            if not await self._shared.reserve(call, self._limits.holding(call.payer), interrupted):
-                return False
+            lacking = await self._shared.reserve(call, self._limits.holding(call.payer), interrupted)
+            if lacking is not None:
+                return lacking
             self._limits.set_aside(call)
         elif not self._limits.reserve(call, self._clock()):
-            return False
+            return {*self._limits.lacking(call)}
         self._changed()
         try:
             await self._store.noted()
         except BaseException:
             self.settle(call, None, call.payer, call.purpose)
             raise
-        return True
-
-    def lacking(self, call: Reserved) -> Collection[Account]:
-        """The accounts of which other calls have reserved too much for this one, as far as known here."""
-        return {*self._limits.lacking(call)}
+        return None
 
     def settle(self, call: Reserved | None, spent: Spent | None, payer: Payer, purpose: Purpose) -> Spent | None:
         """Releases what was reserved, and counts what was used. Returns what was used, with its price."""
@@ -254,15 +256,14 @@ class Allowance:
         while not (reached := self.spent_budget()):
             call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
             try:
-                is_reserved = await self._budget.reserve(call)
+                lacking = await self._budget.lacking(call)
             except UnreachableError:
                 return Cap.UNKNOWN
-            if is_reserved:
+            if lacking is None:
                 self._call, self._own_until = call, None
                 if self.slot:
                     await self.slot.take()
                 return None
-            lacking = self._budget.lacking(call)
             own = frozenset(who for scope, who in lacking if scope is Scope.PERSON)
             is_own = 0 < len(own) == len(lacking)
             if is_own and not self._payer.people <= self._out | own:  # the others pay, or are exempt

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -340,6 +340,19 @@ async def test_what_a_connection_breaks_off_is_charged_once(start: Start) -> Non
         assert process.known() == [total]
         assert await process.accounts.send()
         assert (process.known(), await process.redis()) == ([total], (total, total))
+
+
+async def test_whoever_is_answered_by_another_process_holds_up_no_channel_and_nobody_who_asks_with_them(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_budget, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(state_budget, "OWN_SECONDS", 0.1)
+    one, other = (start("1000 tokens a day, person 100 tokens a day") for _ in range(2))
+    async with running(one, other), asyncio.timeout(5):
+        assert await one.budget.allowance(HERE).reserve(90, models=("stub",)) is None
+        assert await other.budget.allowance(THERE).reserve(40, models=("stub",)) is Cap.OWN
+        both = replace(THERE, people=frozenset({ANNA, BEN}))
+        assert await other.budget.allowance(both).reserve(40, models=("stub",)) is None
 
 
 async def test_a_call_that_cannot_be_reserved_in_time_is_refused_and_reserves_nothing_later(
