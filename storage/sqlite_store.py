@@ -100,7 +100,8 @@ class SQLiteStore:
         packed = pack({**self.owed(), **changes}, self._seal)
         with self._working("written") as db:
             db.execute("BEGIN")
-            if _schema_version(db) != self._schema:  # opened again, it is checked
+            # Opened again, it is checked. The number alone can be put back.
+            if _schema_version(db) != self._schema or _schema(db) != SCHEMA:
                 raise StoreError(f"{self._path}: another program changed its schema.")
             self._put(db, packed)
             db.execute("COMMIT")
@@ -267,13 +268,17 @@ def _connected(path: Path) -> sqlite3.Connection:
             raise _damage(found if found != "ok" else f"it is of version {version}")
         db.executescript(SETTINGS if version else SETTINGS + CREATE)
         # A trigger that somebody left there could keep what is deleted, or drop what is stored.
-        if [" ".join(sql.split()) for (sql,) in db.execute(FIND_SCHEMA)] != SCHEMA:
+        if _schema(db) != SCHEMA:
             raise _damage("its schema is not ours")
     except BaseException:
         db.close()
         raise
     db.text_factory = partial(str, encoding="utf-8", errors="replace")  # for damaged values, which are refused later
     return db
+
+
+def _schema(db: sqlite3.Connection) -> list[str]:
+    return [" ".join(sql.split()) for (sql,) in db.execute(FIND_SCHEMA)]
 
 
 def _schema_version(db: sqlite3.Connection) -> int:

@@ -91,6 +91,30 @@ def test_a_schema_that_another_program_changed_keeps_nothing_and_loses_nothing(
         assert db.execute("SELECT id FROM row NOT INDEXED WHERE live").fetchall() == [(2,), (3,)]
 
 
+@pytest.mark.parametrize("is_read", [False, True], ids=["with a VACUUM", "with a read"])
+def test_a_schema_that_was_changed_is_noticed_though_its_number_was_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    if not is_read:
+        monkeypatch.setattr("storage.sqlite_store.MOST_DEAD", 0)
+    path, deleted, other = tmp_path / "db", Key("a", 1, 1), Key("a", 1, 2)
+    with closing(SQLiteStore(path, seal=fitting())) as store:
+        store.write({deleted: b"deleted", other: b"other"})
+        store.write({other: None})
+        with closing(sqlite3.connect(path)) as db, db:
+            version = db.execute("PRAGMA schema_version").fetchone()[0]
+            db.execute("CREATE TRIGGER t BEFORE UPDATE ON row BEGIN SELECT RAISE(IGNORE); END")
+            if is_read:
+                store.read("a")
+            db.execute(f"PRAGMA schema_version = {version}")
+        store.sync()
+        with suppress(StoreError):
+            store.write({deleted: None})
+        store.write({deleted: None})
+    with closing(SQLiteStore(path, seal=fitting())) as store:
+        assert store.read("a") == []
+
+
 def test_a_damaged_database_that_the_disk_has_no_room_to_make_anew_stays_as_it_is(tmp_path: Path) -> None:
     path, said_before = tmp_path / "db", {Key(MESSAGE, CHANNEL, n): b"hello" * 1_000 for n in range(1, 41)}
     store = SQLiteStore(path)
