@@ -116,11 +116,7 @@ class Budget:
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
         return Reserved(payer, Amount(tokens, micros), output, tuple(models), purpose)
 
-    async def reserve(self, call: Reserved) -> bool:
-        """Whether a call is reserved, as there is budget for it. Raises UnreachableError."""
-        return await self.lacking(call) is None
-
-    async def lacking(self, call: Reserved) -> Collection[Account] | None:
+    async def reserve(self, call: Reserved) -> Collection[Account] | None:
         """Reserves a call if there is budget for it, and waits until that is stored. None: it is reserved; else the
         accounts of which other calls have reserved too much for it, as far as known. Raises UnreachableError."""
         if self._shared:
@@ -205,7 +201,7 @@ class Purse:
         call = self._budget.call(payer, tokens, output, models, self._purpose)
         try:
             is_over = self._budget.reached(payer, explicit=self._purpose not in JUDGING)
-            if is_over or not await self._budget.reserve(call):
+            if is_over or await self._budget.reserve(call) is not None:
                 return None
         except UnreachableError:
             return None
@@ -256,7 +252,7 @@ class Allowance:
         while not (reached := self.spent_budget()):
             call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
             try:
-                lacking = await self._budget.lacking(call)
+                lacking = await self._budget.reserve(call)
             except UnreachableError:
                 return Cap.UNKNOWN
             if lacking is None:

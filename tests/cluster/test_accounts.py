@@ -160,7 +160,7 @@ async def reserve(process: Process, call: Reserved) -> bool:
     asking = asyncio.create_task(process.budget.reserve(call))
     await asyncio.sleep(0)
     assert await process.accounts.send()
-    return await asking
+    return await asking is None
 
 
 async def test_a_process_sees_within_two_seconds_what_another_used_of_the_same_budgets(start: Start) -> None:
@@ -192,7 +192,7 @@ async def test_what_is_left_is_told_of_accounts_that_nobody_asked_for_before(sta
     one, other = start("100 tokens a day"), start("100 tokens a day")
     async with running(one, other):
         call = asked(HERE)
-        assert await one.budget.reserve(call)
+        assert await one.budget.reserve(call) is None
         one.budget.settle(call, Spent("stub", 50), HERE, Purpose.ANSWER)
         await one.accounts.known()
         assert [reached.used for reached in await other.limits.looked_up(other.clock(), HERE)] == [50]
@@ -263,7 +263,7 @@ async def test_once_redis_has_lost_its_data_nothing_is_reserved_before_all_have_
         asking = asyncio.create_task(other.budget.reserve(asked(THERE, 60)))
         await is_told.wait()
         assert await one.accounts.send()
-        assert not await asking
+        assert await asking is not None
     assert (await one.reserved())["total:0:tokens"] == "60"
 
 
@@ -378,7 +378,7 @@ async def test_a_bot_that_is_made_anew_in_its_process_goes_on_charging(start: St
     for total in (20, 40):
         async with running(process):
             call = asked(HERE, 20)
-            assert await process.budget.reserve(call)
+            assert await process.budget.reserve(call) is None
             process.budget.settle(call, Spent("stub", 20), HERE, Purpose.ANSWER)
         assert (await process.redis()).tokens == total
         process.begin()
@@ -387,7 +387,7 @@ async def test_a_bot_that_is_made_anew_in_its_process_goes_on_charging(start: St
 async def test_a_call_that_has_not_ended_when_a_process_leaves_is_charged_as_interrupted(start: Start) -> None:
     process = start("100 tokens a day")
     async with running(process):
-        assert await process.budget.reserve(asked(HERE))
+        assert await process.budget.reserve(asked(HERE)) is None
         observer = start("off")
     assert (await observer.redis(), await observer.reserved()) == ((60, 60), {})
 
@@ -422,7 +422,7 @@ class Life:
         self.asked.append(call)
 
         async def make() -> None:
-            if self.process.budget.reached(payer) is None and await self.process.budget.reserve(call):
+            if self.process.budget.reached(payer) is None and await self.process.budget.reserve(call) is None:
                 self.made.append(Made(call))
 
         self.asking.append(asyncio.create_task(make()))
