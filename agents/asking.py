@@ -15,12 +15,21 @@ from uuid import uuid4
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
+from pydantic_ai import (
+    CallDeferred,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelRetry,
+    Tool,
+    ToolDenied,
+    ToolReturn,
+)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -41,6 +50,8 @@ SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
 NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
+TAKEN_BACK = "(What they said here was changed or deleted since.)"
+SAID_IN = "said_in"  # in the metadata of what somebody answered: the sources of these words
 APPROVAL = "is_approval"  # in the context: people who may manage messages can answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
@@ -129,9 +140,10 @@ class Suspended(BaseModel):
     """A suspended run, which waits for answers.
 
     said: its messages since the prompt, without people's words; calls: its questions, in this order; results: the
-    answers so far, by the call's id. words_of: the sources of the words in said, calls and results; conversation.py
-    looks for this key. people: for whom it runs, the newest to ask last; newcomers: those of them who may not read the
-    history, which the run was not told either, whoever answers; allowed: who allowed a call, by its id.
+    answers so far, by the call's id; said_in: the sources of those in people's own words. words_of: the sources of the
+    words in said, calls and results; conversation.py looks for this key. people: for whom it runs, the newest to ask
+    last; newcomers: those of them who may not read the history, which the run was not told either, whoever answers;
+    allowed: who allowed a call, by its id.
     model: the name of the model that it continues with; empty: the default.
     """
 
@@ -141,6 +153,7 @@ class Suspended(BaseModel):
     said: History
     calls: list[OpenCall]
     results: dict[str, Any] = {}
+    said_in: dict[str, list[Source]] = {}
     words_of: list[Source] = []
     people: list[int] = []
     newcomers: list[int] = []
@@ -214,11 +227,13 @@ class Suspended(BaseModel):
         answered."""
         done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
         results = {call.call_id: call.result(reply) for call in done}
-        words_of = [*self.words_of, *(source for m in words for source in sources_of(m))]
+        sources = [source for m in words for source in sources_of(m)]
+        said_in = {call.call_id: sources for call in done if reply.type is ResolutionType.INPUT}
         by = words[-1].author_id if words else 0
         allowed = self.allowed | {call.call_id: by for call in done if call.is_approval}
-        update = {"results": self.results | results, "words_of": words_of, "allowed": allowed, "ask_id": uuid4().hex}
-        return self.model_copy(update=update)
+        answers = {"results": self.results | results, "said_in": self.said_in | said_in, "allowed": allowed}
+        words_of = [*self.words_of, *sources]
+        return self.model_copy(update={**answers, "words_of": words_of, "ask_id": uuid4().hex})
 
     def asked(self, now: Asked) -> Asked:
         """For whom the resumed run's tools run: those for whom it began, whoever has just answered."""
@@ -231,7 +246,8 @@ class Suspended(BaseModel):
         for call in self.calls:
             result = self.results[call.call_id]
             if not call.is_approval:
-                results.calls[call.call_id] = result
+                sources = self.said_in.get(call.call_id)
+                results.calls[call.call_id] = ToolReturn(result, metadata={SAID_IN: sources}) if sources else result
             else:
                 results.approvals[call.call_id] = True if result is True else ToolDenied(result)
         return results
@@ -269,13 +285,26 @@ def _without_words(part: ModelRequestPart) -> ModelRequestPart:
 
 
 def without_results(message: ModelMessage, gone: Collection[Source]) -> ModelMessage:
-    """The message without tool results that have words of one of these sources."""
-    if not isinstance(message, ModelRequest) or not any(source in gone for source in words_in([message])):
+    """The message without tool results, and without answers to the agent, that have words of one of these sources."""
+    if not isinstance(message, ModelRequest):
         return message
-    return replace(message, parts=[*map(_without_words, message.parts)])
+    parts = message.parts
+    if any(source in gone for source in words_in([message])):
+        parts = [*map(_without_words, parts)]
+    return replace(message, parts=[_without_answer(part, gone) for part in parts])
+
+
+def _without_answer(part: ModelRequestPart, gone: Collection[Source]) -> ModelRequestPart:
+    if isinstance(part, ToolReturnPart) and any(source in gone for source in _sources(part, SAID_IN)):
+        return ToolReturnPart(part.tool_name, TAKEN_BACK, part.tool_call_id, metadata=part.metadata)
+    return part
 
 
 def words_in(messages: Sequence[ModelMessage]) -> list[Source]:
     """The sources of the words in tool results."""
-    parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
-    return [(kind, one) for part in parts for kind, one in (part.metadata or {}).get("words_of", ())]
+    return [source for message in messages for part in message.parts for source in _sources(part, "words_of")]
+
+
+def _sources(part: ModelRequestPart | ModelResponsePart, key: str) -> list[Source]:
+    found = (part.metadata or {}).get(key, ()) if isinstance(part, ToolReturnPart) else ()
+    return [(kind, one) for kind, one in found]

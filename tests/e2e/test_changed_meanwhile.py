@@ -310,3 +310,33 @@ async def test_what_a_private_answer_is_about_goes_with_whose_words_it_has(
         assert ("really?" in scene.told()) == (what == "a reply")
         assert SECRET not in scene.told()
         assert "Chloe" not in scene.told()
+
+
+@pytest.mark.parametrize(
+    "what", ["the answer is edited", "an earlier answer is deleted", "an earlier answer is edited"]
+)
+async def test_what_somebody_answered_the_agent_goes_from_the_run_that_goes_on_with_it(scene: Scene, what: str) -> None:
+    """Also as the result of the tool that asked."""
+    asks = [Reply(calls=(Call("ask_text", json.dumps({"question": f"Which {one}?"}), f"call-{one}"),)) for one in "ab"]
+    is_earlier, gate = "earlier" in what, asyncio.Event()
+    scene.stub.replies.append(asks[0])
+    await scene.ask("Ada", "open the door")
+    scene.stub.replies += [asks[1]] if is_earlier else [Reply("Let me see.", calls=CLOCK)]
+    scene.stub.replies.append(Reply("Once more.", before=gate, calls=CLOCK))
+    scene.stub.default = lambda _: Reply("I see.")
+    answer = last = scene.say("Ada", f"the code is {SECRET}")
+    if is_earlier:
+        await scene.answer_to(answer)
+        await scene.at_rest()
+        last = scene.say("Ada", "the left one")
+    await scene.until(lambda: len(scene.stub.requests) == 3)
+    assert SECRET in scene.told()
+    if "edited" in what:
+        await scene.edit(answer, "never mind")
+    else:
+        await scene.delete(answer)
+    gate.set()
+    await scene.until(lambda: len(scene.stub.requests) == 4)
+    assert SECRET not in scene.told()
+    assert ("the left one" in scene.told()) == is_earlier
+    assert (await scene.answer_to(last)).content.endswith("I see.")
