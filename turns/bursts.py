@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from agents.bounded_client import not_repeating
 from channel_conversation import MAX_JOINED
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
@@ -124,11 +125,18 @@ class Bursts:
         utterance = as_one(messages, me)
         if len(messages) > 1:
             utterance = replace(utterance, content=_newest_words(messages))
+        live, told = conversation, conversation.messages[-MAX_JOINED:]
+
+        def is_outdated() -> bool:
+            """Whether a judge that has to be asked once more would be told what was taken back since."""
+            return any(live.is_deleted(m.message_id) if m.is_bot else live.latest(m.message_id) is not m for m in told)
+
         if conversation.messages[-1:] != messages:  # several, or others have spoken since
             ids = {m.message_id for m in messages}
             others = [m for m in conversation.messages[-MAX_JOINED:] if m.message_id not in ids]
             conversation = replace(conversation, messages=[*others, utterance], names={}, called={})
-        return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
+        with not_repeating(is_outdated):
+            return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
 
     def may_go_on(self, question: Question, decision: Decision) -> bool:
         """Whether its answer is to wait for further messages of its author."""

@@ -9,6 +9,7 @@ import pytest
 
 from decider import Reason
 from setting_values import Period, Scope
+from tests.e2e.test_changed_meanwhile import change
 from tests.e2e.test_threads import open_thread
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
@@ -61,6 +62,25 @@ async def test_a_judge_that_is_late_or_fails_keeps_it_silent(judged: Scene) -> N
     judged.stub.judge_says = lambda _: Reply(status=500)
     assert (await judged.decision(judged.say("Chloe", DOUBTFUL))).reason is Reason.JUDGE_FAILED
     await judged.ask("Ben", "and now?")
+
+
+@pytest.mark.parametrize("how", ["delete", "edit", "forget", ""])
+async def test_a_judge_that_fails_is_asked_again_only_if_nothing_was_taken_back_meanwhile(
+    judged: Scene, how: str
+) -> None:
+    gate = asyncio.Event()
+    judged.bot.parts.decider._judge_deadline = 10
+    told = judged.say("Chloe", "oh, trains are fine")
+    await judged.decision(told)
+    judged.stub.judged.clear()
+    judged.stub.judge_says = lambda _: Reply(status=500, before=gate)
+    doubtful = judged.say("Ben", DOUBTFUL)
+    await judged.until(lambda: len(judged.stub.judged) == 1)
+    if how:
+        await change(judged, told, how)
+    gate.set()
+    assert (await judged.decision(doubtful)).reason is Reason.JUDGE_FAILED
+    assert len(judged.stub.judged) == (1 if how else 2)
 
 
 async def test_one_person_who_asks_too_much_is_told_once_then_left_alone(stub: StubModel) -> None:
