@@ -330,6 +330,7 @@ class GeneralAgent:
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
             run.models = run.by.names[len(stream.failed_attempts or ()) :][:1]
+            run.was_seen = True
             calls: set[int] = set()
             async for event in stream:
                 go_on()

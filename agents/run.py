@@ -76,21 +76,21 @@ class Run:
     output up to there; thoughts: separates the newest response's words from its thoughts; gap: the blank line to add
     before further words.
 
-    by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked:
-    for whom tools run. history: what it was told before, as it is kept; told: the channel's messages that it is
-    sent anew; content: the prompt with them. since: where it is_resumed, what was told since it asked; content then
-    follows that in one prompt, behind the tools' results. memory: the messages as its provider stores
-    them; None: it stores none. messages: those sent to the model; from `began` on, those of this run. prompt,
-    results: with which a suspended run is resumed; words_of: the sources of the words in them. settings: of each
-    request. goes_on: the provider has the earlier messages stored. is_simple: pictures and earlier tool use are
-    left out. ends_at: by the loop's clock, 0 before it begins. requests: how many were made; tokens: used by those
-    that have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent
-    before without a response; models: the one that answers it, or those that may. called: the number of tool calls.
-    written: characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but signs
-    that may each be one or several; has_rare: its text has such; signed: characters of signatures and encrypted
-    thoughts; said: tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does;
-    held: the beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the
-    last response ended, in pydantic-ai's words.
+    by: the model. rules: its instructions; kept_rules: without a thread's title, which is somebody's words. asked: for
+    whom tools run. history: what it was told before, as it is kept; told: the channel's messages that it is sent anew;
+    content: the prompt with them. since: where it is_resumed, what was told since it asked; content then follows that
+    in one prompt, behind the tools' results. memory: the messages as its provider stores them; None: it stores none.
+    messages: those sent to the model; from `began` on, those of this run. prompt, results: with which a suspended run
+    is resumed; words_of: the sources of the words in them. settings: of each request. goes_on: the provider has the
+    earlier messages stored. is_simple: pictures and earlier tool use are left out. ends_at: by the loop's clock, 0
+    before it begins. requests: how many were made; was_seen: a response to one has begun; tokens: used by those that
+    have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent before
+    without a response; models: the one that answers it, or those that may. called: the number of tool calls. written:
+    characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but signs that may
+    each be one or several; has_rare: its text has such; signed: characters of signatures and encrypted thoughts; said:
+    tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the
+    beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last
+    response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -120,6 +120,7 @@ class Run:
     models: tuple[str, ...] = ()
     sent: int = 0
     requests: int = 0
+    was_seen: bool = False
     ends_at: float = 0.0
     called: int = 0
     written: int = 0
@@ -277,14 +278,14 @@ class Run:
             earlier = len(request.current([*self.history]))
             content = told_since(before[earlier:], request.place.bot_name, _content_of(now), images=not self.is_simple)
             made = [_with_prompt(message, content) for message in made]
-            made = [*map(without_pictures, made)] if self.requests else made
+            made = [*map(without_pictures, made)] if self.was_seen else made
             before = before[:earlier]
         sent = [*as_sent(before), *([] if self.is_resumed else [flattened(now)])]
         if self.is_simple or not self.may_use_tools:
             sent = [message for message in sent if not is_tool_use(message)]
         if self.is_simple:
             sent = [flattened(message, images=False) for message in sent]
-        if self.requests:
+        if self.was_seen:
             sent = [*map(without_pictures, sent)]
         if self.goes_on or self.memory:  # which has what is gone
             self.goes_on, self.memory, self.settings = False, None, SETTINGS

@@ -10,9 +10,11 @@ import pytest
 
 from commands.ask import CHANGED
 from playground.interactions import Interaction
-from playground.model import Event, Message
+from playground.model import Event, File, Message
 from tests.e2e.test_who_may_read import newcomer
+from tests.support import scene as support
 from tests.support.lives import on_disk
+from tests.support.samples import picture
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns.preparing import RECENT_MESSAGES
@@ -125,6 +127,26 @@ async def test_what_goes_while_a_request_fails_is_not_told_as_it_is_sent_again(
         assert (await scene.answer_to(asked)).content == "I see."
         assert len(stub.requests) == 2 + tries
         assert SECRET not in scene.told()
+
+
+async def test_a_picture_is_shown_again_where_something_goes_while_the_first_request_with_it_fails(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As nobody has seen it yet."""
+    monkeypatch.setattr(support, "PATIENCE_SECONDS", 120.0)  # a picture is read in a process of its own
+    scene.stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    told = scene.mention("Chloe", f"my code is {SECRET}")
+    await scene.answer_to(told)
+    scene.stub.replies.append(Reply(status=500, before=gate))
+    asked = scene.mention("Ada", "what is this?", attachments=[File("cat.png", "image/png", picture("PNG"))])
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.delete(told)
+    gate.set()
+    await scene.answer_to(asked)
+    assert [("data:image/" in str(body), SECRET in str(body)) for body in scene.stub.requests[1:]] == [
+        (True, True),
+        (True, False),
+    ]
 
 
 async def test_who_is_forgotten_while_tools_run_is_left_out_also_of_what_was_trimmed_meanwhile(stub: StubModel) -> None:
