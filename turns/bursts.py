@@ -127,9 +127,18 @@ class Bursts:
             utterance = replace(utterance, content=_newest_words(messages))
         live, told = conversation, conversation.messages[-MAX_JOINED:]
 
+        def stands(message: MessageRecord) -> bool:
+            if message.is_bot:
+                return not live.is_deleted(message.message_id)
+            now, here = live.latest(message.message_id), live.channel_id
+            if now is None:
+                return False
+            # Not by identity: a link that Discord has unfurled since is no reason for silence.
+            return (now.words_in(here), now.reply_to_text) == (message.words_in(here), message.reply_to_text)
+
         def is_outdated() -> bool:
             """Whether a judge that has to be asked once more would be told what was taken back since."""
-            return any(live.is_deleted(m.message_id) if m.is_bot else live.latest(m.message_id) is not m for m in told)
+            return not all(map(stands, told))
 
         if conversation.messages[-1:] != messages:  # several, or others have spoken since
             ids = {m.message_id for m in messages}

@@ -64,7 +64,7 @@ async def test_a_judge_that_is_late_or_fails_keeps_it_silent(judged: Scene) -> N
     await judged.ask("Ben", "and now?")
 
 
-@pytest.mark.parametrize("how", ["delete", "edit", "forget", ""])
+@pytest.mark.parametrize("how", ["delete", "edit", "forget", "unfurl", ""])
 async def test_a_judge_that_fails_is_asked_again_only_if_nothing_was_taken_back_meanwhile(
     judged: Scene, how: str
 ) -> None:
@@ -76,11 +76,15 @@ async def test_a_judge_that_fails_is_asked_again_only_if_nothing_was_taken_back_
     judged.stub.judge_says = lambda _: Reply(status=500, before=gate)
     doubtful = judged.say("Ben", DOUBTFUL)
     await judged.until(lambda: len(judged.stub.judged) == 1)
-    if how:
+    if how == "unfurl":
+        heard = judged.heard("raw_message_edit", told)
+        judged.pg.world.replace_message(told)
+        await heard
+    elif how:
         await change(judged, told, how)
     gate.set()
     assert (await judged.decision(doubtful)).reason is Reason.JUDGE_FAILED
-    assert len(judged.stub.judged) == (1 if how else 2)
+    assert len(judged.stub.judged) == (2 if how in ("unfurl", "") else 1)
 
 
 async def test_one_person_who_asks_too_much_is_told_once_then_left_alone(stub: StubModel) -> None:
