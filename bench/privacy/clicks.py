@@ -73,7 +73,7 @@ class Clicks(Together):
     async def _change(self, card: Message, part: Wire) -> Message:
         """Uses a part of a card of settings, and the form that it opens. Returns the card as it stands then."""
         person, title = self._ids[MANAGER], [-card.channel_id]
-        values = self._chosen(part)
+        values = self._chosen(part, self._words.guilds[card.channel_id])
         self.log.append(f"{MANAGER} uses {part.get('label') or part.get('placeholder')} {values} on {card.id}")
         self._ask_in(MANAGER, card.channel_id)
         clicked = self._pg.click(card, person, part["custom_id"], values)
@@ -86,8 +86,8 @@ class Clicks(Together):
         self._watch.check_shown("on a card of settings", words_in([shown.content, str(shown.embeds)]), title)
         return shown
 
-    def _chosen(self, part: Wire) -> list[str]:
-        """What is chosen in a menu, or nothing of a button."""
+    def _chosen(self, part: Wire, guild: int) -> list[str]:
+        """What is chosen in a menu, or nothing of a button, in this server."""
         some = range(self._random.randrange(3))
         match part["type"]:
             case t if t == USERS:
@@ -95,7 +95,8 @@ class Clicks(Together):
             case t if t == ROLES:
                 return [*{str(self._places.role) for _ in some}]
             case t if t == CHANNELS:
-                return [*{str(self._pg.channel(self._random.choice(("random", "secret")))) for _ in some}]
+                there = [id_ for id_ in self._places.channels if self._words.guilds[id_] == guild]
+                return [*{str(self._random.choice(there)) for _ in some}]
             case _:
                 return [self._random.choice(part["options"])["value"]] if "options" in part else []
 

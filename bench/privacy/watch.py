@@ -307,10 +307,9 @@ class Watch:
         """Whom the bot answers by a message."""
         if before := [said.to for said in self._words.answers if said.message_id == message.id]:
             return before[0]  # of which it is an edit
-        if not self.here:
-            return frozenset((self.by,))
-        question = self.in_flight.get(message.points_at or 0)
-        return self._together.union(question[:1] if question else ())
+        there = self._scene.pg.messages(message.channel_id)
+        asked = {one.author.id for one in there if one.id == message.points_at}
+        return self._together.union(asked) if self.here else frozenset((self.by, *asked))
 
     def _check_posted(self, message: Message, words: list[str]) -> None:
         """Where several are answered, a message is for whoever wrote what it replies to, or with others."""
