@@ -270,7 +270,8 @@ class Answering:
                 return Answer(SAID_BY_OTHERS, [], 0)
             if others:
                 meaning = replace(meaning, route_to=RouteTarget.AGENT, miniapp_id=None)
-                turn.newest = turn.questions[-1] = replace(question, meaning=meaning)
+                # Not the one from before the wait, which may have a quote that is gone.
+                turn.newest = turn.questions[-1] = replace(turn.questions[-1], meaning=meaning)
                 return None
             soft_context = {}
         context = MiniAppContext(
