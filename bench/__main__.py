@@ -48,6 +48,7 @@ MENTIONS = 35  # in a conversation, of which the last ones have some 60 messages
 COUNTED_MENTIONS = 10
 ROUNDS = 5
 DECISIONS = 1_000
+START_BOUNDS = (1.5, 1.75)
 BOT = 1
 ANSWER = "The early train leaves at 6:40 and gets there before nine, the next an hour later. Which one suits you?"
 TALK = (
@@ -234,7 +235,7 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
     usual, kilobytes = understanding(), await remembering()
     # The least of several rounds: whatever else the machine does only ever adds.
     low, high = min(bare), min(ours)
-    ratio = high / low
+    ratio, talk_ratio = high / low, microseconds / low
     return [
         (
             "ignored message, CPU, against a bare client",
@@ -243,10 +244,10 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
             ratio <= 1.3,
         ),
         (
-            "message in a conversation, CPU, discord.py included",
-            f"{microseconds / 1000:.3f} ms",
-            "0.35 ms",  # 0.3 until the decider learnt rooms as on Discord, too, of which it alone takes half
-            microseconds <= 350,
+            "message in a conversation, CPU, discord.py included, against a bare client",
+            f"{talk_ratio:.1f} ({microseconds:.0f} / {low:.0f} us)",
+            "14",  # what 0.35 ms were on the machine that this was set on, where the bare client took less, too
+            talk_ratio <= 14,
         ),
         (
             "mention to model request with 60 messages of history, median, both sockets included",
@@ -264,10 +265,15 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
 async def measure_start() -> list[tuple[str, str, str, bool]]:
     async with world(channels=20) as peer:
         at = await peer.hear()
-        started = [await asyncio.to_thread(starting, model, at) for model in ("demo", "openai-chat:stub")]
+        minimal, *ours = await asyncio.to_thread(starting, at)
     return [
-        (f"start to READY with {model}, CPU", f"{seconds:.2f} s", "1.5 s", seconds <= 1.5)
-        for model, seconds in zip(("the demo model", "an OpenAI model"), started, strict=True)
+        (
+            f"start to READY with {model}, CPU, against a minimal bot with an OpenAI model",
+            f"{seconds / minimal:.2f} ({seconds:.2f} / {minimal:.2f} s)",
+            f"{bound:.2f}",
+            seconds <= bound * minimal,
+        )
+        for model, seconds, bound in zip(("the demo model", "an OpenAI model"), ours, START_BOUNDS, strict=True)
     ]
 
 

@@ -1,20 +1,24 @@
-"""What a start costs: CPU seconds of the process until Discord has told it READY, with nothing stored yet."""
+"""What a start costs: CPU seconds of a process until Discord has told it READY, with nothing stored yet."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROUNDS = 5
-BOT = Path(__file__).parents[1] / "bot.py"
+ROOT = Path(__file__).parents[1]
+OURS, MINIMAL = [str(ROOT / "bot.py")], ["-m", "bench.peers.minimal_bot"]
 
 
-def starting(model: str, server: Mapping[str, str]) -> float:
-    """The least of several starts. server: the addresses of a loopback Discord, and a token for it."""
+def starting(server: Mapping[str, str]) -> tuple[float, float, float]:
+    """The least of several starts, by turns: of the minimal bot, of ours with the demo model, and with OpenAI's.
+
+    server: the addresses of a loopback Discord, and a token for it.
+    """
     with TemporaryDirectory() as folder:
         environment = {
             **os.environ,
@@ -23,18 +27,28 @@ def starting(model: str, server: Mapping[str, str]) -> float:
             "DISCORD_TOKEN": server["token"],
             "DISCORD_API_BASE": server["api"],
             "DISCORD_GATEWAY_URL": server["gateway"],
-            "MODEL": model,
             "OPENAI_API_KEY": "nobodys",
         }
-        return min(_start({**environment, "STATE_DIR": f"{folder}/{number}"}) for number in range(ROUNDS))
+        rounds = []
+        for number in range(ROUNDS):
+            ours = [
+                _start(OURS, '"ready"', {**environment, "MODEL": model, "STATE_DIR": f"{folder}/{model}{number}"})
+                for model in ("demo", "openai-chat:stub")
+            ]
+            # discord.py's own line, as it is told READY
+            rounds.append((_start(MINIMAL, "connected to Gateway", {**environment, "MODEL": "stub"}), *ours))
+    minimal, demo, openai = (min(of) for of in zip(*rounds, strict=True))
+    return minimal, demo, openai
 
 
-def _start(environment: Mapping[str, str]) -> float:
-    process = subprocess.Popen([sys.executable, BOT], env=environment, stderr=subprocess.PIPE, text=True)
+def _start(arguments: Sequence[str], ready: str, environment: Mapping[str, str]) -> float:
+    """ready: that stands in the line by which it says that it is."""
+    command = [sys.executable, *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     assert process.stderr
     with process.stderr:
         lines: list[str] = []
-        while '"ready"' not in (line := process.stderr.readline()):
+        while ready not in (line := process.stderr.readline()):
             assert line, "it ended: " + "".join(lines)
             lines.append(line)
         process.kill()
