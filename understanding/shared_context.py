@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from understanding.wording import MENTION, NOT_WORDS, TOO_COMMON, words_of
 
 MAX_MESSAGES = 50
 MAX_CHARACTERS = 2_000  # of a message that are read: Discord's limit for most people
+MAX_IN_ALL = 20_000  # characters of all these messages: of text made for it 1,000 take 0.7 ms, in one go
 MAX_VALUE = 100  # characters; longer values are left out: cut, they would be another name or link
 MIN_NAME = 3
 
@@ -57,10 +59,13 @@ class Message(Protocol):
 def shared_context(messages: Sequence[Message], *, bot_id: int, bot_name: str) -> dict[str, str]:
     """Up to three values by name: last_mentioned_user, last_mentioned_location, last_mentioned_link.
 
-    messages: oldest first; the newest 50 are read. A value is one line of at most 100 characters in people's own words,
-    to be treated as data. Messages of bots and mentions of the bot do not count.
+    messages: oldest first; the newest 50 are read, as far as they have 20,000 characters together. A value is one line
+    of at most 100 characters in people's own words, to be treated as data. Messages of bots and mentions of the bot do
+    not count.
     """
     spoken = [m for m in messages[-MAX_MESSAGES:] if not m.is_bot]
+    sizes = accumulate(min(len(m.content), MAX_CHARACTERS) for m in reversed(spoken))
+    spoken = spoken[len(spoken) - sum(size <= MAX_IN_ALL for size in sizes) :]
     people = _People.of(spoken, bot_id, bot_name)
     found = {
         "last_mentioned_user": _newest(people.last_user, spoken),

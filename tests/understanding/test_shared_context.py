@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conversation import MessageRecord
 from state.optout import redacted
 from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
-from understanding.shared_context import MAX_MESSAGES, MAX_VALUE, in_words, shared_context
+from understanding.shared_context import MAX_CHARACTERS, MAX_IN_ALL, MAX_MESSAGES, MAX_VALUE, in_words, shared_context
 
 JOHN = 99
 HELLO = said(BEN, "hello")
@@ -164,6 +164,10 @@ def test_what_was_said_long_ago_is_not_told() -> None:
     mention = said(ANNA, "the weather in Paris")
     assert shared(mention, *[HELLO] * (MAX_MESSAGES - 1)) == {"last_mentioned_location": "Paris"}
     assert shared(mention, *[HELLO] * MAX_MESSAGES) == {}
+    long = said(BEN, "and so on " * 1_000)
+    most = MAX_IN_ALL // MAX_CHARACTERS
+    assert shared(mention, *[long] * (most - 1)) == {"last_mentioned_location": "Paris"}
+    assert shared(mention, *[long] * most) == {}
 
 
 @given(st.lists(st.text(max_size=40), max_size=4), st.text(max_size=60))
