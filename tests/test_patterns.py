@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -24,6 +25,7 @@ from agents.mcp_servers import _names
 from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_PARTS, read_message
 from agents.picking import _shapes, called
 from agents.run import MAX_ANSWER_CHARACTERS
+from channel_conversation import ChannelConversation
 from discord_io.made_files import with_files
 from discord_io.message_records import MAX_NAMED
 from discord_io.who_may_read import is_read_by_all_of, is_seen_by_all_of
@@ -31,11 +33,13 @@ from miniapps.trip_commands import plain
 from miniapps.venues import MAX_QUERY, is_known
 from persistence.search import _spread
 from tests.discord_io.test_who_may_read import ALL, VIEW, channels
-from tests.support.people import GUILD
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
 from tests.test_layers import FILES, module
 from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
 from understanding.selection import choose
+from understanding.shared_context import shared_context
 from understanding.stopping import MAX_LENGTH as MAX_STOP
 from understanding.stopping import read_stop
 
@@ -340,6 +344,23 @@ def test_no_message_of_a_server_is_long_looked_through_for_its_parts() -> None:
 @pytest.mark.parametrize("text", ["a" + "\N{COMBINING ACUTE ACCENT}\N{COMBINING CEDILLA}" * 6_000, LIGATURE * 12_000])
 def test_no_text_is_long_made_ready_to_be_searched(text: str) -> None:
     assert least(lambda: _spread(text)) < 4 * most_seconds()  # in a thread of its own, which lets nothing else run
+
+
+@pytest.mark.parametrize(("name", "part"), [("1-1", "\n1-1"), ("1-1", ". 1-1"), ("xyz", "in A’"), ("xyz", "to A ")])
+def test_no_conversation_is_long_looked_through_for_what_was_mentioned_last(name: str, part: str) -> None:
+    """By a name that begins each sentence, where it may be another word, or by places of which none is known."""
+    talk = [said(ANNA, (part * 2_000)[:2_000], author=name, message_id=number) for number in range(1, 51)]
+    assert least(lambda: shared_context(talk, bot_id=BOT, bot_name="Parley")) < 5 * most_seconds()  # with each question
+
+
+@pytest.mark.parametrize("people", [1, 50])
+@pytest.mark.parametrize("part", ["\N{GREEK SMALL LETTER IOTA WITH DIALYTIKA AND TONOS} ", "a, "])
+def test_no_edit_is_long_applied_to_a_conversation(part: str, people: int) -> None:
+    """Whose messages are read again for whom they call, of which Discord takes five edits at once from each person."""
+    talk = [said(100 + n % people, (part * 400)[:400], author=f"n{n % people}", message_id=n) for n in range(1, 400)]
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, messages=talk)
+    edited = iter([replace(talk[200], content=f"{number}") for number in range(20)])
+    assert least(lambda: conversation.revise(next(edited))) < 2 * most_seconds()
 
 
 def test_no_query_is_long_compared_with_the_places_that_are_known() -> None:

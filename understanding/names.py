@@ -43,7 +43,9 @@ class Message(Protocol):
     @property
     def author_id(self) -> int: ...
     @property
-    def wording(self) -> Wording: ...
+    def at_ends(self) -> Sequence[str]:
+        """What names_at_ends() finds in its wording."""
+
     @property
     def calls(self) -> frozenset[str]:
         """Possible names that it calls, case-folded."""
@@ -85,19 +87,23 @@ def called_by_name(
     names: display names by user id; index: index_of these names, if it is known already.
     """
     found: set[int] = set()
-    if message.calls:
-        found.update(who for who, name in names.items() if name.casefold() in message.calls)
+    if calls := message.calls:
+        found.update(who for who, name in names.items() if name.casefold() in calls)
     index = index_of(names) if index is None else index
-    wording, tokens = message.wording, message.wording.tokens
-    # "Ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor does "i like ben".
-    tells_of = len(tokens) > 1 and tokens[1] in ABOUT and tokens[2:3] != ("you",)
-    if tokens and not tells_of:
-        found.add(index.get(tokens[0], 0))
-    if len(tokens) < 2:
-        return frozenset(found - {message.author_id, 0})
-    if wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO):
-        found.add(index.get(tokens[-1], 0))
+    found.update(index.get(word, 0) for word in message.at_ends)
     return frozenset(found - {message.author_id, 0})
+
+
+def names_at_ends(wording: Wording) -> tuple[str, ...]:
+    """The words at the start and at the end of a text that call somebody, if they are names.
+
+    "Ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor does "i like ben".
+    """
+    tokens = wording.tokens
+    tells_of = len(tokens) > 1 and tokens[1] in ABOUT and tokens[2:3] != ("you",)
+    speaks_to = wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO)
+    first = tokens[:1] if not tells_of else ()
+    return (*first, *(tokens[-1:] if len(tokens) > 1 and speaks_to else ()))
 
 
 def calls_stranger(content: str, wording: Wording, bot_name: str = "") -> bool:
