@@ -16,10 +16,11 @@ from rapidfuzz import fuzz
 from state.message import MessageRecord
 from understanding.cancel import clauses, plain
 from understanding.names import called_by_name
-from understanding.wording import TOO_COMMON, words_of
+from understanding.wording import TOO_COMMON, Wording
 
 MIN_WORDS = 4
 MIN_SHARED = 2  # uncommon words; questions with fewer count as the same only if they are equal word by word
+MAX_COMPARED = 400  # characters of uncommon words; each of 50 questions is compared with all the others in one go
 ALIKE = 85.0  # of 100; measured on the logs of the decision examples
 GREETED = r"\W*(?:(?:hi|hey|hello|yo|so|ok|okay|guys|all|everyone|everybody|folks|there|um|sorry)\W+)*"
 ANYBODY = re.compile(
@@ -103,15 +104,17 @@ def _nudges(message: MessageRecord) -> bool:
     return is_short and words <= AROUND_NUDGES and not NUDGES.isdisjoint(words)
 
 
-def is_same_question(one: str, other: str) -> bool:
-    """Whether two texts ask the same: nearly the same words, or one has all the words of the other."""
-    words, others = words_of(one), words_of(other)
+def is_same_question(one: Wording, other: Wording) -> bool:
+    """Whether two texts ask the same: nearly the same words, or one has all the words of the other. Only the beginnings
+    are compared."""
+    words, others = one.tokens, other.tokens
     if words == others:
         return True
     meant, others_meant = ([w for w in words if w not in TOO_COMMON] for words in (words, others))
     if min(len(set(meant)), len(set(others_meant))) < MIN_SHARED:
         return False
-    return fuzz.token_set_ratio(" ".join(meant), " ".join(others_meant)) >= ALIKE
+    compared, others_compared = (" ".join(words)[:MAX_COMPARED] for words in (meant, others_meant))
+    return fuzz.token_set_ratio(compared, others_compared, score_cutoff=ALIKE) >= ALIKE
 
 
 def answered_by(message: MessageRecord, earlier: Sequence[MessageRecord], present: Iterable[MessageRecord]) -> set[int]:

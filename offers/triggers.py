@@ -51,17 +51,19 @@ class AskedAgain:
         return message.timestamp + UNANSWERED_AGAIN if is_question(message) or asks_again(message) else None
 
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
+        asked = {
+            m.message_id: m for m in channel.unanswered if is_question(m) and not called(m, channel.recent.messages)
+        }
         for again in _waiting(channel, now, UNANSWERED_AGAIN):
             is_nudge = asks_again(again)
-            if not (is_nudge or is_question(again)):
+            if not (is_nudge or again.message_id in asked):
                 continue
             soonest, latest = again.timestamp - ASKED_WITHIN, again.timestamp - ASKED_APART
-            own = (m for m in channel.unanswered if m.author_id == again.author_id and soonest <= m.timestamp <= latest)
-            before = (m for m in own if is_question(m) and not called(m, channel.recent.messages))
+            before = (m for m in asked.values() if m.author_id == again.author_id and soonest <= m.timestamp <= latest)
             if is_nudge:
                 subject = next(before, None)
             else:
-                subject = again if any(is_same_question(again.content, m.content) for m in before) else None
+                subject = again if any(is_same_question(again.wording, m.wording) for m in before) else None
             if subject:
                 line = f"<@{subject.author_id}> has asked [this]({LINK}) twice and has had no answer yet. Shall I try?"
                 evidence = f"somebody asked twice, the last time {_age(again, now)} ago, and nobody has answered"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -31,7 +32,11 @@ from discord_io.message_records import MAX_NAMED
 from discord_io.who_may_read import is_read_by_all_of, is_seen_by_all_of
 from miniapps.trip_commands import plain
 from miniapps.venues import MAX_QUERY, is_known
+from offers.offer_channels import OfferChannel
+from offers.offer_limits import OfferLimits
+from offers.triggers import AskedAgain
 from persistence.search import _spread
+from state.proactive import SessionState
 from tests.discord_io.test_who_may_read import ALL, VIEW, channels
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
@@ -361,6 +366,17 @@ def test_no_edit_is_long_applied_to_a_conversation(part: str, people: int) -> No
     conversation = ChannelConversation(CHANNEL, NOON, NOON, messages=talk)
     edited = iter([replace(talk[200], content=f"{number}") for number in range(20)])
     assert least(lambda: conversation.revise(next(edited))) < 2 * most_seconds()
+
+
+def test_of_many_long_questions_it_is_not_long_found_out_which_was_asked_twice() -> None:
+    """By one person who never gets an answer, each in other words."""
+    channel = OfferChannel(CHANNEL, GUILD, SessionState(), OfferLimits())
+    for number in range(1, 50):
+        text = " ".join(f"{chr(97 + place * number % 26)}{number * place}" for place in range(330))
+        at = NOON + timedelta(seconds=15 * number)
+        channel.recent.heard(said(ANNA, f"{text}?"[-2_000:], at, message_id=number), at)
+    now = NOON + timedelta(minutes=14)
+    assert least(lambda: AskedAgain().due(channel, now)) < 10 * most_seconds()  # half a minute after each question
 
 
 def test_no_query_is_long_compared_with_the_places_that_are_known() -> None:
