@@ -377,7 +377,7 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
     """The history without metadata of answers, and without a summary, that may have words of these sources.
 
-    A waiting run has words of the sources it lists under "words_of"; another answer also of all that was told before.
+    An answer may have words of all that was told before, and a waiting run of the sources it lists under "words_of".
     """
     if not (gone and any(map(_kept_beside, history))):
         return list(history)
@@ -395,7 +395,7 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
             kept.append(replace(message, parts=[TextPart(FORGOTTEN)], metadata=None))
             continue
         names_some = any((kind, one) in gone for kind, one in beside.get("words_of", ()))
-        is_gone = names_some or (is_told_of and not beside.keys() & {"ask_id", "context"})
+        is_gone = names_some or (is_told_of and "context" not in beside)
         kept.append(replace(message, metadata=None) if beside and is_gone else message)
     return kept
 

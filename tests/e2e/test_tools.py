@@ -265,7 +265,7 @@ async def test_what_waits_is_not_lost_by_a_pin_or_by_edits_of_others(scene: Scen
     card = await scene.card(MAY_I)
     heard = scene.heard("raw_message_edit", rules)
     ada = scene.pg.world.users[scene.pg.person("Ada")]
-    scene.pg.world.pin(rules, ada)
+    scene.pg.world.pin(scene.pg.world.message(rules.channel_id, rules.id), ada)
     await heard
     await scene.edit(aside, "hmm")
     scene.press("Ben", card, "Yes")

@@ -163,6 +163,27 @@ async def test_what_people_were_to_allow_goes_with_those_it_quotes(scene: Scene)
     assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("by", ["deleting", "editing"])
+async def test_what_people_were_to_allow_is_not_done_once_earlier_words_that_it_may_quote_go(
+    scene: Scene, by: str
+) -> None:
+    """Also those that the agent was told before the question that led to it."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.answer_to(said := scene.mention("Chloe", f"my code is {SECRET}"))
+    await scene.at_rest()
+    scene.stub.replies.append(call("create_poll", question=f"Is it {SECRET}?", options=["yes", "no"]))
+    card = await scene.ask("Ben", "make a poll of it")
+    assert SECRET in card.content
+    await scene.at_rest()
+    await take_back(scene, said, by)
+    await scene.at_rest()
+    scene.press("Ben", card, "Yes")
+    await scene.at_rest()
+    assert not [m for m in scene.said() if m.poll]
+    await scene.bot.snapshots.settled()
+    assert not in_snapshots(scene.folder, "create_poll")
+
+
 async def test_a_reply_that_is_heard_out_keeps_nothing_of_an_answer_that_is_forgotten(stub: StubModel) -> None:
     """It begins the conversation, in which nothing else tells of whom the answer quotes."""
     async with open_scene(stub, burst_seconds=PATIENCE_SECONDS) as scene:
