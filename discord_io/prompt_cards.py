@@ -87,6 +87,7 @@ class PromptCards:
             source_id=source.message_id,
             source_parts=parts,
             people=people,
+            said=self._said(miniapp_id, channel_id) if miniapp_id else {},
         )
         if ask.ends_with:
             prompt = self._states.extend(prompt, GO_ON_SECONDS)
@@ -186,8 +187,9 @@ class PromptCards:
         self.settle(filter(self._states.clear_prompt, others), WITHDRAWN)
 
     def _said_for(self, prompt: Prompt) -> Mapping[int, int]:
-        """Whose words a prompt of a mini-app's may have."""
-        return self._said(prompt.miniapp_id, int(prompt.chat_guid)) if prompt.miniapp_id else {}
+        """Whose words a prompt of a mini-app's may have, also those that the mini-app no longer keeps."""
+        now = self._said(prompt.miniapp_id, int(prompt.chat_guid)) if prompt.miniapp_id else {}
+        return {**prompt.said, **now}
 
     async def keep(self) -> None:
         """Expires prompts as their deadlines pass, until cancelled."""

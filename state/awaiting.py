@@ -220,12 +220,13 @@ class ConversationStateManager:
         source_id: int = 0,
         source_parts: tuple[int, ...] = (),
         people: frozenset[int] = frozenset(),
+        said: Mapping[int, int] | None = None,
     ) -> Prompt:
         """Opens a prompt, which replaces one of the same user, and sets the soft context in its conversation_state.
 
         user_id: who may answer; None: anyone. source_miniapp_id: who gets the answer; None: the mini-app that
         source_handler names before its dot, or the agent. source_id: the message that led to the question;
-        source_parts: the earlier messages of its burst. people: as of Prompt.
+        source_parts: the earlier messages of its burst. people, said: as of Prompt.
         Raises ConversationStateError.
         """
         soft_context = NOTHING
@@ -247,6 +248,7 @@ class ConversationStateManager:
             source_user_id=user_id,
             source_parts=source_parts,
             people=people,
+            said=dict(said or {}),
         )
         self._touch(chat_guid).put(prompt)
         if soft_context:

@@ -92,7 +92,8 @@ class Prompt:
     miniapp_id: who asked; None: the agent. question: its text in the channel. guild_id, message_id: where it is shown;
     None: not yet. source_id, source_user_id: the message that led to it, and its author; source_parts: the earlier
     messages of its burst. misses: how many messages of its user were answered without resolving it. people: all whose
-    questions it comes from, so that the answer to its reply is for them, too.
+    questions it comes from, so that the answer to its reply is for them, too. said: what the mini-app kept as it asked,
+    and so may have in the question, as message id -> author id.
     """
 
     id: str
@@ -110,6 +111,7 @@ class Prompt:
     misses: int = 0
     source_parts: tuple[int, ...] = ()
     people: frozenset[int] = frozenset()
+    said: Mapping[int, int] = field(default_factory=dict)
 
 
 def as_json(value: object) -> JsonValue:

@@ -423,6 +423,34 @@ async def test_a_question_of_a_mini_apps_that_quotes_what_is_gone_is_withdrawn(s
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
 
 
+@pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
+async def test_a_question_of_a_mini_apps_goes_with_what_it_quotes_though_the_list_has_it_no_more(
+    scene: Scene, by: str
+) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Ada", "start a trip")
+    await scene.answer_to(scene.say("Ada", "London"))
+    for district in ("Soho", "Mayfair"):
+        added = scene.mention("Chloe", f"add {SECRET} bar {district} to the trip")
+        await scene.answer_to(added)
+        await scene.answer_to(scene.say("Chloe", "yes"))
+    card = await scene.ask("Ben", "remove bar from the trip")
+    assert SECRET in card.content
+    await scene.ask("Ada", "delete all venues from the trip")
+    await scene.answer_to(scene.say("Ada", "yes"))
+    await scene.at_rest()
+    match by:
+        case "forgetting":
+            await forgotten(scene)
+        case "deleting":
+            await scene.delete(added)
+        case _:
+            await scene.edit(added, "never mind")
+    await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
+    await scene.bot.snapshots.settled()
+    assert not in_snapshots(scene.folder, SECRET)
+
+
 @pytest.mark.parametrize("words", ["a note", "a name"])
 async def test_a_mini_app_keeps_nothing_that_its_author_edited_out(scene: Scene, words: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
