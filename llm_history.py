@@ -377,7 +377,7 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
     """The history without metadata of answers, and without a summary, that may have words of these sources.
 
-    An answer may have words of all that was told before, and a waiting run of the sources it lists under "words_of".
+    An answer and a waiting run may have words of all that was told before, and of the sources under "words_of".
     """
     if not (gone and any(map(_kept_beside, history))):
         return list(history)

@@ -41,6 +41,6 @@ class Sessions:
                 return None
             session_id, url, sequence, at, count = orjson.loads(stored)
             return Session(str(session_id), str(url), int(sequence), datetime.fromtimestamp(at, UTC), int(count))
-        except (redis.RedisError, OSError, ValueError, TypeError) as error:
+        except (redis.RedisError, OSError, ValueError, TypeError, OverflowError) as error:
             log.info("session_not_found", shard=shard_id, detail=str(error))
             return None

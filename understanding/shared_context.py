@@ -22,7 +22,7 @@ from understanding.wording import MENTION, NOT_WORDS, TOO_COMMON, words_of
 
 MAX_MESSAGES = 50
 MAX_CHARACTERS = 2_000  # of a message that are read: Discord's limit for most people
-MAX_IN_ALL = 20_000  # characters of all these messages: of text made for it 1,000 take 0.7 ms, in one go
+MAX_IN_ALL = 20_000  # characters of all these messages: 1,000 of hostile text block the event loop for 0.7 ms
 MAX_VALUE = 100  # characters; longer values are left out: cut, they would be another name or link
 MIN_NAME = 3
 
