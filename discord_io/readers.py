@@ -37,7 +37,8 @@ class Readers:
             return None
         if is_read_by_all_of(channel, channel):
             return frozenset()
-        reads = await asyncio.gather(*(_reads(guild, channel, who) for who in people))
+        deadline = asyncio.get_running_loop().time() + LOOK_UP_SECONDS  # one for all: an answer to many waits once
+        reads = await asyncio.gather(*(_reads(guild, channel, who, deadline) for who in people))
         return frozenset(who for who, may in zip(people, reads, strict=True) if not may)
 
     def named_now(self, place: Place) -> Place:
@@ -47,9 +48,9 @@ class Readers:
         return place.untitled if thread and thread.name != place.channel else place
 
 
-async def _reads(guild: discord.Guild, channel: WithRules, user_id: int) -> bool:
+async def _reads(guild: discord.Guild, channel: WithRules, user_id: int, deadline: float) -> bool:
     try:
-        async with asyncio.timeout(LOOK_UP_SECONDS):
+        async with asyncio.timeout_at(deadline):
             return may_read(channel, channel.permissions_for(await guild.fetch_member(user_id)))
     except FAILED:
         return False  # as of who left the server
