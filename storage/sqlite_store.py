@@ -1,8 +1,9 @@
 """Rows in one SQLite file, from which deleted data is really erased.
 
 `secure_delete` alone does not ensure that: when SQLite moves cells between pages, copies stay in the gaps. So rows are
-only ever added at the end. A row that is deleted, or whose value outgrows it, is overwritten in place with zeros and
-marked as dead; a VACUUM frees the space now and then. Each sync empties the WAL.
+only ever added at the end. A row that is deleted, or whose value outgrows it, is overwritten in place, its value with
+zeros and its ids with other numbers, and marked as dead; a VACUUM frees the space now and then. Each sync empties the
+WAL.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ FIND = """
     SELECT number, ifnull(length(value), 0), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id)
     WHERE live
 """
+ERASE = "UPDATE row SET live = 0, channel = ?, id = ?, value = zeroblob(length(value)) WHERE number = ?"
 ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
 IN_CHANNELS = "AND channel IN (SELECT value FROM json_each(?))"
 IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -140,7 +142,7 @@ class SQLiteStore:
         left = dict(rows)
         for number, size, *place in execute_all(db, FIND, [*rows]):
             if (value := rows[key := Key(*place)]) is None or len(value) > size:
-                db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", (number,))
+                db.execute(ERASE, (_as_long(key.channel), _as_long(key.id), number))
                 self._dead += size
             else:
                 db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(size), number))
@@ -294,6 +296,11 @@ def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]
         values = ", ".join(f"({', '.join('?' * len(row))})" for row in part)
         found += db.execute(sql.format(values), [*chain(*part)]).fetchall()
     return found
+
+
+def _as_long(id_: int) -> int:
+    """A number that tells only the size of this one, and takes as much room, so that SQLite overwrites it in place."""
+    return 1 << id_.bit_length() - 1 if id_ > 0 else id_
 
 
 def _salvaged(path: Path) -> dict[Key, bytes]:

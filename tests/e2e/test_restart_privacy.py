@@ -11,9 +11,11 @@ import pytest
 from commands import answers, privacy_commands
 from decider import Reason
 from persistence import unfinished_questions
+from persistence.open_store import DATABASE
 from playground.model import Message
 from state.optout import UNREAD
 from tests.e2e.test_trip import ADDED, asked_which
+from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
@@ -119,6 +121,21 @@ async def test_what_expired_is_not_told_after_the_next_restart(scene: Scene) -> 
         await scene.bot.privacy.expire(datetime.now(UTC) + timedelta(seconds=1))
     # Of what may still be read in the channel there is nothing here that is so old.
     assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("stage", [{"clock": FakeClock()}], indirect=True)
+async def test_who_had_opted_out_is_in_no_file_once_that_is_long_over(scene: Scene) -> None:
+    clock, ada = scene.clock, scene.pg.person("Ada")
+    assert clock
+    async with life(scene):
+        await scene.use("Ada", "optout")
+        await scene.use("Ada", "optin")
+        await scene.bot.snapshots.settled()
+        assert ada.to_bytes(8) in (scene.folder / DATABASE).read_bytes()  # who was forgotten is known for a month
+        clock.advance(timedelta(days=31).total_seconds())
+        scene.bot.parts.sweep()
+        await scene.bot.snapshots.settled()
+    assert not [path for path in scene.folder.iterdir() if ada.to_bytes(8) in path.read_bytes()]
 
 
 async def test_who_opted_out_stays_unread(scene: Scene) -> None:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,23 @@ def test_what_goes_is_in_no_file_once_it_is_synchronised(open_store: OpenStore, 
     store.write({Key("said", 5, 1): None, Key("snapshot", 5): b"{}"})
     store.sync()
     assert not _mention(tmp_path, b"sesame")
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 16, 24, 33, 48, 60])
+def test_no_id_of_what_goes_stays_in_a_file_though_its_room_is_not_free_yet(tmp_path: Path, size: int) -> None:
+    store, ids = SQLiteStore(tmp_path / "db"), random.Random(size).sample(range(3 * 2**58, 2**60), 200)
+    people = [*map(partial(Key, "opted_out", 0), ids[:50])]
+    others = [Key(kind, channel + 2**size) for kind in ("a", "z") for channel in range(50)]
+    mixed = random.Random(1).sample([*people, *others], 150)
+    for key in mixed:
+        store.write({key: b"true"})
+    store.write(dict.fromkeys(people))
+    store.write({Key("left", ids[100], 2**size + 1): b"true"})
+    store.write({Key("left", ids[100], 2**size + 1): None})
+    store.sync()
+    assert not [id_ for id_ in ids if _mention(tmp_path, id_.to_bytes(8))]
+    assert sum(len(store.read(kind)) for kind in store.kinds()) == len(others)
+    store.close()
 
 
 def test_of_thousands_of_changes_none_leaves_words_in_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
