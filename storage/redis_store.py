@@ -29,7 +29,7 @@ ALONE = "parley:sealing"
 ALONE_SECONDS = 30.0
 ASIDE = "aside"  # the sorted set of values that were set aside; no kind has this name
 DOCUMENT = ("document", "records", "damaged")
-NUMBER = re.compile(rb"0|-?[1-9][0-9]*+")
+NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}+")
 AT_ONCE = 500  # channels that are read in one round trip
 # ARGV: how many leases, the key and the name of each; then of each row kind, channel, id and value, empty to delete it.
 # Gives the first lease that is not held, with its holder.
@@ -110,8 +110,9 @@ class RedisStore:
 
     def kinds(self) -> list[str]:
         with _working("read"):
-            names = map(bytes.decode, self.redis.scan_iter(match=f"{self._prefix}:*", _type="zset"))
-            return sorted({name.removeprefix(f"{self._prefix}:") for name in names} - {ASIDE})
+            found = self.redis.scan_iter(match=f"{self._prefix}:*", _type="zset")
+            names = {name.decode(errors="replace").removeprefix(f"{self._prefix}:") for name in found}
+        return sorted(names - {ASIDE})
 
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
@@ -267,9 +268,9 @@ class EarlierDocuments:
 
 
 def _numbers(names: Iterable[bytes]) -> list[int]:
-    """Parses the names of rows or channels. Skips other forms of a number, such as "007", which this program never
-    writes: that would be row 7 once more."""
-    return [int(name) for name in names if NUMBER.fullmatch(name)]
+    """Parses the names of rows or channels. Skips what this program never writes: other forms of a number, such as
+    "007", which would be row 7 once more, and numbers that are too large to be an id."""
+    return [number for name in names if NUMBER.fullmatch(name) and abs(number := int(name)) < ANY]
 
 
 @contextmanager

@@ -41,8 +41,11 @@ def test_in_redis_a_name_that_is_none_of_ours_makes_no_row(redis_url: str) -> No
     (stored,) = store.redis.hvals(name := f"names:{PLACE.kind}:{PLACE.channel}")
     for number in (b"%03d" % PLACE.id, b"+%d" % PLACE.id, b" %d" % PLACE.id, b"1_0", b"x", b"", "٣".encode()):
         store.redis.hset(name, number, stored)  # the same row under other names, which are the same number
-    store.redis.zadd(f"names:{PLACE.kind}", {b"%03d" % PLACE.channel: 1, b"x": 1, b"7\n": 1})
+    too_large = {b"%d" % 2**63: 1, b"-%d" % 2**63: 1, b"9" * 5_000: 1}  # the log cannot have them as numbers, either
+    store.redis.zadd(f"names:{PLACE.kind}", {b"%03d" % PLACE.channel: 1, b"x": 1, b"7\n": 1, **too_large})
+    store.redis.zadd(b"names:\xff", {b"1": 1})
     assert store.channels(PLACE.kind) == [PLACE.channel]
+    assert PLACE.kind in store.kinds()
     assert store.read(PLACE.kind) == [Row(PLACE.channel, PLACE.id, b"sesame")]
     store.close()
 
