@@ -249,12 +249,15 @@ class ChannelConversation:
         said = self.find(message_id or 0)
         return said is None or author_id in said.drew_on
 
-    def revise(self, message: MessageRecord) -> None:
-        """Applies an edit to the record, to replies that quote the message, and to the model's history."""
+    def revise(self, message: MessageRecord, *, is_by_author: bool = True) -> None:
+        """Applies an edit to the record, to replies that quote the message, and to the model's history.
+
+        is_by_author: else its words, if they are not recorded here any more, are as they were.
+        """
         before = self.find(message.message_id)
-        self._change({message.message_id: message})
+        self._change({message.message_id: message}, is_by_author=is_by_author)
         # The bot edits its own message many times as it streams, and Discord sends an edit for each unfurled link.
-        is_edited = before is None or before.words_in(self.channel_id) != message.words_in(self.channel_id)
+        is_edited = before.words_in(self.channel_id) != message.words_in(self.channel_id) if before else is_by_author
         if is_edited and not message.is_bot:
             self.remote.leave(self.remote.told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
@@ -315,7 +318,7 @@ class ChannelConversation:
         self.llm_history = unsaid(self.llm_history, questions, self.sources)
         self.unsaid |= questions
 
-    def _change(self, changes: Changes) -> None:
+    def _change(self, changes: Changes, *, is_by_author: bool = True) -> None:
         quoting = {
             m.message_id: requoted(m, changed) if changed or not m.is_label else without_label(m)
             for m in (*self.revisions.edited, *self.messages)  # those edited may be trimmed, and still be told
@@ -324,7 +327,11 @@ class ChannelConversation:
         changes = {**quoting, **changes}
         # A message that differs only by an unfurled link or a quotation has the same words.
         here, words = self.channel_id, {m.message_id: m.words_in(self.channel_id) for m in self.messages}
-        gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.words_in(here))]
+        gone = [
+            i
+            for i, new in changes.items()
+            if new is None or (words[i] != new.words_in(here) if i in words else is_by_author)
+        ]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A running turn was told the old words, and will bring them back in its history.
         self.revisions.note(changes)

@@ -151,10 +151,11 @@ class ConversationManager:
             conversation.declines = conversation.declines.called(author_id)
             self._on_change(channel_id)
 
-    def revise(self, channel_id: int, message: MessageRecord) -> bool:
-        """Applies an edit of a recorded message. Returns whether anything changed."""
-        self._drop_left(channel_id, lambda message_id, _: message_id == message.message_id)
-        return self._change(channel_id, lambda conversation: conversation.revise(message))
+    def revise(self, channel_id: int, message: MessageRecord, *, is_by_author: bool = True) -> bool:
+        """Applies a changed message, as ChannelConversation.revise does. Returns whether anything changed."""
+        if is_by_author:
+            self._drop_left(channel_id, lambda message_id, _: message_id == message.message_id)
+        return self._change(channel_id, lambda talk: talk.revise(message, is_by_author=is_by_author))
 
     def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Applies a deletion."""

@@ -394,7 +394,7 @@ class ConversationHolder(Holder):
                 self._snapshots.append(Appended(channel_id, guild_id, message))
 
     def revised(self, edit: Edit) -> bool:
-        has_changed = self._conversations.revise(edit.channel_id, edit.message)
+        has_changed = self._conversations.revise(edit.channel_id, edit.message, is_by_author=edit.is_by_author)
         if edit.may_be_reworded:
             self._take_back(("message", edit.message.message_id))
         return has_changed and edit.before is None

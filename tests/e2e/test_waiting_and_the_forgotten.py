@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,6 +183,37 @@ async def test_what_people_were_to_allow_is_not_done_once_earlier_words_that_it_
     assert not [m for m in scene.said() if m.poll]
     await scene.bot.snapshots.settled()
     assert not in_snapshots(scene.folder, "create_poll")
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("what", ["a link is unfurled", "a pin", "a flag"])
+async def test_what_waits_is_not_lost_by_what_is_no_edit_of_a_message_that_was_trimmed(
+    scene: Scene, what: str, *, is_edited: bool
+) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    await scene.answer_to(said := scene.mention("Chloe", "see https://example.org"))
+    if is_edited:
+        await scene.edit(said, "look at https://example.org")
+    scene.stub.replies.append(call("create_poll", question="Is it good?", options=["yes", "no"]))
+    card = await scene.ask("Ben", "make a poll of it")
+    for _ in range(6):
+        await scene.decision(scene.say("Ada", "hello everybody"))
+    assert scene.bot.conversations.find(said.channel_id, said.id) is None
+    now, heard = scene.pg.world.message(said.channel_id, said.id), scene.heard("raw_message_edit", said)
+    match what:
+        case "a link is unfurled":
+            scene.pg.world.replace_message(replace(now, embeds=({"type": "link", "title": "An example"},)))
+        case "a pin":
+            scene.pg.world.pin(now, scene.pg.world.users[scene.pg.person("Ada")])
+        case _:
+            scene.pg.world.replace_message(replace(now, flags=4))
+    await heard
+    await scene.at_rest()
+    scene.stub.replies.append(Reply("There it is."))
+    scene.press("Ben", card, "Yes")
+    await scene.shows("There it is.")
+    assert len([m for m in scene.said() if m.poll]) == 1
 
 
 async def test_a_reply_that_is_heard_out_keeps_nothing_of_an_answer_that_is_forgotten(stub: StubModel) -> None:

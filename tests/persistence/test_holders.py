@@ -61,7 +61,7 @@ def with_probe(folder: Path, probe: Probe) -> Parley:
 async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_path: Path) -> None:
     bot = with_probe(tmp_path / "state", probe := Probe())
     message = a_message(bot, author_id=ANNA, content="new words", edited_timestamp=NOON.isoformat())
-    edit = SimpleNamespace(message=message, channel_id=CHANNEL, guild_id=GUILD)
+    edit = SimpleNamespace(message=message, cached_message=None, channel_id=CHANNEL, guild_id=GUILD)
     await bot.on_raw_message_edit(cast(discord.RawMessageUpdateEvent, edit))
     assert [(e.channel_id, e.guild_id, e.message.content, e.is_by_author) for e in probe.edits] == [
         (CHANNEL, GUILD, "new words", True)
