@@ -104,9 +104,12 @@ class Parley(RunningBot):
             if self.parts.consent.is_opted_out(read.author_id):  # their question too is answered as edited
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))
             record = self.parts.consent.readable(channel_id, read)
-            # A pin, a flag or an unfurled link changes neither the text nor the time of the last edit.
-            now, before = (message.edited_at, message.content), payload.cached_message
-            is_by_author = now[0] is not None and (before is None or (before.edited_at, before.content) != now)
+            # A pin, a flag or an unfurled link changes neither the text nor the time of the last edit. The text alone
+            # changes where an announcement is deleted in the channel from which it came.
+            if before := payload.cached_message:
+                is_by_author = (before.edited_at, before.content) != (message.edited_at, message.content)
+            else:
+                is_by_author = message.edited_at is not None or message.flags.source_message_deleted
             self.parts.changes.revised(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:

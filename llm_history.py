@@ -97,9 +97,10 @@ class _Beside(BaseModel):
 
 
 class _Told(BaseModel):
-    """A prompt's metadata: the ids of the messages told in it, and what was cut before it without a summary."""
+    """A prompt's metadata: the ids of messages told in it, and of those that its notes quote; what was cut before."""
 
     told: list[StrictInt] = []
+    noted: list[StrictInt] = []
     before: _MadeOf | None = None
 
 
@@ -325,8 +326,7 @@ def unsaid(
     """
     if not (questions or sources):
         return list(history)
-    kept: list[ModelMessage] = []
-    is_meant = is_told = False
+    kept, is_meant, is_told = list[ModelMessage](), False, False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             told = told_in(message)
@@ -382,8 +382,7 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     if not (gone and any(map(_kept_beside, history))):
         return list(history)
     gone_ids = {one for kind, one in gone if kind == "message"}
-    kept: list[ModelMessage] = []
-    is_told_of = False
+    kept, is_told_of = list[ModelMessage](), False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             before = origin_in(message)
@@ -407,8 +406,9 @@ def told_in(prompt: ModelRequest) -> set[int]:
 
 
 def _drawn_on(prompt: ModelRequest) -> set[int]:
-    """The ids of the messages told in a prompt, and of those quoted in it since one of them replies to them."""
-    return told_in(prompt) | {tag["reply_to_id"] for tag in tags_in([prompt]) if tag["reply_to_id"] is not None}
+    """The ids of the messages told in a prompt, and of those whose words it has by a reply to them, or by a note."""
+    noted: Sequence[int] = (prompt.metadata or {}).get("noted", ())
+    return told_in(prompt).union(noted, filter(None, (tag["reply_to_id"] for tag in tags_in([prompt]))))
 
 
 def first_told(history: Sequence[ModelMessage]) -> int:

@@ -78,12 +78,12 @@ class AgentRequest:
     """One turn. history: what the model was sent and answered so far; transcript: the messages since, oldest first,
     including the questions; questions: the messages to answer. now: aware.
 
-    notes: lines that the model is shown in this turn, and which the history does not keep. reply: the answer to the
-    agent's question, with which its run is resumed. asked: for whom tools run. tell_stage: called with what the agent
-    is doing, in a few words. used: called with the names of the tools that it calls. looked_up: called with the sources
-    of words in tool results. gone: what was edited, deleted or forgotten since the turn began, now; current: a history
-    without that, as all who ask may read it; noted_now: the request with the thread's title, notes, questions and what
-    is shared as of now.
+    notes: lines that the model is shown in this turn, and which the history does not keep; noted_of: the ids of the
+    messages whose words these, or what is shared, may have. reply: the answer to the agent's question, with which its
+    run is resumed. asked: for whom tools run. tell_stage: called with what the agent is doing, in a few words. used:
+    called with the names of the tools that it calls. looked_up: called with the sources of words in tool results. gone:
+    what was edited, deleted or forgotten since the turn began, now; current: a history without that, as all who ask may
+    read it; noted_now: the request with the thread's title, notes, questions and what is shared as of now.
 
     state: what this agent returned as its state before. shared: what people mentioned last, the same for every agent,
     see understanding/shared_context.py; like the notes for this turn only. is_private: an author opted out of being
@@ -100,6 +100,7 @@ class AgentRequest:
     place: Place
     now: datetime
     notes: Sequence[str] = ()
+    noted_of: Collection[int] = ()
     reply: Reply | None = None
     asked: Asked = NOBODY
     tell_stage: Callable[[str], None] = lambda _stage: None

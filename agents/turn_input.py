@@ -166,6 +166,8 @@ def next_history(
     """The history for the next turn. content: the turn's as it was sent, if it was."""
     # The ids of sent messages are kept, even if their text is deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
+    if request.noted_of:
+        told_ids["noted"] = sorted(request.noted_of)
     # Of messages that not all who ask may read, the history keeps more than was sent.
     items = content if content and request.said is None else turn_content(request)
     kept = [item for item in items if isinstance(item, TextContent) and item.metadata != ONCE]

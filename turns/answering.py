@@ -28,6 +28,7 @@ from turns.preparing import InFull, Preparing, told_of, untold
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn
 from turns.turn_slots import TurnSlots
+from understanding.shared_context import mentioning
 
 log = structlog.get_logger()
 
@@ -162,7 +163,7 @@ class Answering:
         turn.request = (
             self._for_remote(request, turn, conversation)
             if turn.is_remote
-            else self._for_model(request, turn, pending[-1], conversation, attached)
+            else self._for_model(request, turn, pending[-1], conversation, attached, in_full)
         )
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
@@ -187,6 +188,7 @@ class Answering:
         newest: Question,
         conversation: ChannelConversation,
         attached: Mapping[str, Reading],
+        in_full: Mapping[int, InFull],
     ) -> AgentRequest:
         """A model is told what was said since it was last told anything.
 
@@ -222,6 +224,7 @@ class Answering:
             history=conversation.llm_history,
             transcript=[*trimmed, *told],
             attached=attached,
+            noted_of=self._noted_of(request, turn, conversation, in_full),
             reply=_reply(newest, conversation),
             tell_stage=turn.tell_stage,
             used=turn.tools.extend,
@@ -231,6 +234,24 @@ class Answering:
             said=told_of(turn, conversation),
             model=turn.model,
         )
+
+    def _noted_of(
+        self,
+        request: AgentRequest,
+        turn: Turn,
+        conversation: ChannelConversation,
+        in_full: Mapping[int, InFull],
+    ) -> frozenset[int]:
+        """The ids of the messages whose words the agent's notes, or what is shared, may have."""
+        where, spoken = conversation.channel_id, [m for m in conversation.messages if not m.is_bot]
+        shared = filter(mentioning(request.shared.values(), spoken), spoken) if request.shared else ()
+        quoted = [*shared, *(message for full in in_full.values() for message in full.made_of)]
+        found = {one for m in quoted for one in (m.message_id, m.reply_to_id or 0)}
+        found.update(self._miniapps.said(self._states.soft_context(where).get("source_miniapp_id", ""), where))
+        for prompt in (q.meaning.prompt for q in turn.questions):
+            if prompt and prompt.miniapp_id:
+                found.update((prompt.source_id, *prompt.source_parts, *prompt.said))
+        return frozenset(found - {0})
 
     def note(self, question: Question, answer: Answer) -> None:
         """Notes the answer's soft context and follow-up."""

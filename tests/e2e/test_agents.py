@@ -10,7 +10,8 @@ import pytest
 
 import remote_memory
 from playground.model import Message
-from tests.e2e.test_who_may_read import reader
+from tests.e2e.test_waiting_and_the_forgotten import is_not_done, take_back
+from tests.e2e.test_who_may_read import call, reader
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
@@ -103,6 +104,24 @@ async def test_what_people_mentioned_last_every_agent_knows_if_it_is_switched_on
         assert "John" not in stage.told()
         assert "John" not in docs.contents[-1]
         assert not on_disk(stage.folder, "last_mentioned")
+
+
+@pytest.mark.parametrize("by", ["deleting", "editing"])
+@pytest.mark.parametrize("way", ["shared", "in full"])
+async def test_what_people_were_to_allow_is_not_done_once_what_another_agent_was_asked_goes(
+    stage: Scene, roster: dict[str, Path], way: str, by: str
+) -> None:
+    """The agent was told what was mentioned last, or a question completed from the words before it."""
+    stage.stub.rewriter_says = lambda _: Reply("What does https://bluebell.example say?")
+    how = {"shared_context": True} if way == "shared" else {"rewrite_model": "openai-chat:stub"}
+    async with life(stage, **roster, **how):
+        await stage.ask("Ben", "ask yourself where Paris is")
+        await stage.answer_to(said := stage.mention("Chloe", "docs: is https://bluebell.example good?"))
+        stage.stub.replies.append(call("create_poll", question="Is bluebell good?", options=["yes", "no"]))
+        card = await stage.ask("Ben", "what about that?")
+        assert "bluebell" in stage.told()
+        await take_back(stage, said, by)
+        await is_not_done(stage, card)
 
 
 async def test_agents_alternate_across_a_kill(stage: Scene, docs: RemoteAgent, roster: dict[str, Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from place_settings.fields import Level
 from playground.model import Message
+from tests.e2e.test_who_may_read import call
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
@@ -38,6 +40,24 @@ async def test_it_is_told_where_it_was_posted_before_the_conversation(scene: Sce
     post(scene, embeds=[BUILD])
     await scene.ask("Ada", "what does that error mean?")
     assert scene.told().index(FAILED) < scene.told().index("what does that error mean?")
+
+
+async def test_what_is_deleted_in_the_channel_from_which_it_came_is_gone_here(scene: Scene) -> None:
+    """With what tools were asked once it was told. Discord replaces the words, and tells of no edit."""
+    await scene.ask("Ada", "hello")
+    announced = post(scene, "we meet at bluebell", webhook=True, bot=False)
+    scene.stub.replies.extend([call("current_time", timezone="Europe/Berlin"), Reply("Noon.")])
+    await scene.ask("Ada", "what time is it there?")
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, "Europe/Berlin")
+    heard = scene.heard("raw_message_edit", announced)
+    scene.pg.world.replace_message(replace(announced, content="[Original Message Deleted]", flags=8))
+    await heard
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Europe/Berlin")
+    assert not on_disk(scene.folder, "bluebell")
+    await scene.ask("Ada", "and now?")
+    assert "bluebell" not in scene.told()
 
 
 async def test_a_reply_to_it_quotes_what_its_embeds_say(scene: Scene) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from discord_io.channel_history import HISTORY_MESSAGES
 from files.reading import FileReader, Reading
 from playground.model import File, Message
 from tests.e2e.test_asking import tool_results
@@ -177,8 +178,33 @@ async def test_what_people_were_to_allow_is_not_done_once_earlier_words_that_it_
     assert SECRET in card.content
     await scene.at_rest()
     await take_back(scene, said, by)
+    await is_not_done(scene, card)
+
+
+@pytest.mark.parametrize("by", ["deleting", "editing"])
+async def test_what_people_were_to_allow_is_not_done_once_what_a_mini_app_kept_of_a_message_goes(
+    scene: Scene, by: str
+) -> None:
+    """The agent was told what was last done in the channel, and not the message: others have written since."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.answer_to(said := scene.mention("Chloe", f"add {SECRET} bar to the trip"))
+    await scene.answer_to(scene.say("Chloe", "yes"))
+    scene.bot.conversations.end(said.channel_id)
+    for _ in range(HISTORY_MESSAGES):
+        scene.say("Ada", "hello")
+    scene.stub.replies.append(call("create_poll", question=f"Who goes to {SECRET}?", options=["me", "not me"]))
+    card = await scene.ask("Ben", "make a poll of what you did last")
+    assert SECRET in scene.told()
+    await take_back(scene, said, by)
+    await is_not_done(scene, card)
+
+
+async def is_not_done(scene: Scene, card: Message) -> None:
+    """What people were to allow is not done any more, and not kept."""
     await scene.at_rest()
+    before = len(scene.stub.requests)
     scene.press("Ben", card, "Yes")
+    await scene.until(lambda: len(scene.stub.requests) > before)
     await scene.at_rest()
     assert not [m for m in scene.said() if m.poll]
     await scene.bot.snapshots.settled()
