@@ -34,7 +34,7 @@ from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source, requoted, unquoting
 from state.optout import UNREAD, without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, people_of
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, maybe_answered, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
@@ -266,11 +266,15 @@ class ChannelConversation:
     def remove(self, message_ids: Collection[int]) -> None:
         """Drops messages for good: from the record, from replies that quote them, and from the model's history.
 
-        Of a message that the model wrote, the answer in the history goes too.
+        Of a message that the model wrote, the answer in the history goes too, and what may quote it: what tools were
+        asked since, and waiting runs.
         """
         self.remote.leave(self.remote.told(message_ids))
-        own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
-        self._unsay({question for question in own if question is not None})
+        own = {m.reply_to_id or 0 for m in self.messages if m.message_id in self.own and m.message_id in message_ids}
+        first = self.messages[0].message_id if self.messages else max(message_ids, default=0) + 1
+        answered = own - {0} | maybe_answered(self.llm_history, message_ids, first)
+        self._unsay(answered)
+        self.take_back(("message", question) for question in answered)
         count = len(self.messages)
         self._change(dict.fromkeys(message_ids))
         if len(self.messages) < count:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import orjson
 from pydantic import AwareDatetime, BeforeValidator, TypeAdapter
-from pydantic_ai.messages import ModelMessagesTypeAdapter, TextContent, UserPromptPart
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, TextContent, UserPromptPart
 
-from llm_history import History, fits, readable, told
+from llm_history import History, fits, readable, told, told_in
 from state.agent_state import AgentState, read_agent_state
 from state.declines import Declines
 from state.message import MessageRecord
@@ -57,6 +57,14 @@ def lines_in(history: History) -> dict[int, str]:
     items = (item for content in prompts if not isinstance(content, str) for item in content)
     texts = (item for item in items if isinstance(item, TextContent) and item.metadata)
     return {text.metadata["message_id"]: text.content for text in texts if "file" not in text.metadata}
+
+
+def maybe_answered(history: History, gone: Collection[int], first: int) -> set[int]:
+    """The questions that deleted messages may have answered that are not recorded any more. first: the id of the first
+    that is. The model is told all messages but its own answers, so these are unknown in its history."""
+    told = {one for message in history if isinstance(message, ModelRequest) for one in told_in(message)}
+    own = max((one for one in gone if one < first and one not in told), default=0)
+    return {one for one in told if one < own}
 
 
 def line_of(message: MessageRecord) -> str:

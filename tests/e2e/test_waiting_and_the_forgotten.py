@@ -199,6 +199,72 @@ async def test_what_people_were_to_allow_is_not_done_once_what_a_mini_app_kept_o
     await is_not_done(scene, card)
 
 
+@pytest.mark.parametrize("when", ["at once", "over a restart"])
+async def test_what_people_were_to_allow_is_not_done_once_an_answer_that_it_may_quote_is_deleted(
+    stage: Scene, when: str
+) -> None:
+    async with life(stage):
+        stage.stub.replies.append(Reply(f"The word is {SECRET}."))
+        answer = await stage.ask("Ben", "tell me a word")
+        stage.stub.replies.append(call("create_poll", question=f"Is it {SECRET}?", options=["yes", "no"]))
+        card = await stage.ask("Ben", "make a poll of that")
+        if when == "at once":
+            await stage.delete(answer)
+            await is_not_done(stage, card)
+            return
+        await stage.at_rest()
+        await kill(stage)
+    stage.pg.delete(answer)
+    async with life(stage):
+        await is_not_done(stage, card)
+
+
+@pytest.mark.parametrize("when", ["afterwards", "while they run"])
+async def test_what_tools_were_asked_goes_with_an_answer_that_it_may_quote(scene: Scene, when: str) -> None:
+    scene.stub.replies.append(Reply(f"The word is {SECRET}."))
+    answer, gate = await scene.ask("Ben", "tell me a word"), asyncio.Event()
+    scene.stub.replies.extend([call("current_time", timezone=SECRET), Reply("There is no such zone.", before=gate)])
+    asked = scene.mention("Ben", "what time is it there?")
+    await scene.until(lambda: len(scene.stub.requests) == 3)
+    if when == "while they run":
+        await scene.delete(answer)
+    gate.set()
+    await scene.answer_to(asked)
+    if when == "afterwards":
+        await scene.delete(answer)
+    await is_neither_told_nor_kept(scene)
+
+
+@pytest.mark.parametrize("when", ["at once", "after a restart", "over a restart"])
+async def test_an_answer_that_is_deleted_is_not_told_though_it_was_trimmed(stage: Scene, when: str) -> None:
+    async with life(stage):
+        stage.bot.conversations._max_messages = 4  # there is no setting
+        stage.stub.replies.append(Reply(f"The word is {SECRET}."))
+        answer = await stage.ask("Ben", "tell me a word")
+        for _ in range(4):
+            await stage.decision(stage.say("Ada", "hello everybody"))
+        await stage.ask("Ben", "and what else?")
+        assert SECRET in stage.told()
+        if when == "at once":
+            await stage.delete(answer)
+            await is_neither_told_nor_kept(stage)
+            return
+        await kill(stage)
+    if when == "over a restart":
+        stage.pg.delete(answer)
+    async with life(stage):
+        if when == "after a restart":
+            await stage.delete(answer)
+        await is_neither_told_nor_kept(stage)
+
+
+async def is_neither_told_nor_kept(scene: Scene) -> None:
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+
+
 async def is_not_done(scene: Scene, card: Message) -> None:
     """What people were to allow is not done any more, and not kept."""
     await scene.at_rest()
