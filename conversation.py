@@ -119,6 +119,12 @@ class ConversationManager:
         conversation = self.get(channel_id)
         return conversation.find(message_id) if conversation else None
 
+    def answered_by(self, channel_id: int, message_ids: Collection[int]) -> set[int]:
+        """The ids of the questions that any of these messages of the bot's answer, as far as recorded."""
+        conversation = self.get(channel_id)
+        own = [m for m in conversation.messages if m.is_bot and m.message_id in message_ids] if conversation else []
+        return {m.reply_to_id for m in own if m.reply_to_id is not None}
+
     def touch(self, channel_id: int) -> None:
         """Restarts the timeout of the channel's conversation, if there is one."""
         if conversation := self.get(channel_id):

@@ -149,13 +149,15 @@ class PromptCards:
             if prompt.message_id not in (None, but):
                 self._close(prompt, ending)
 
-    def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Ends the prompts whose cards, or whose questions, were deleted, and those of mini-apps that may quote any.
-        Soft context may come from any of them."""
+    def messages_gone(self, channel_id: int, message_ids: Collection[int], answered: Collection[int] = ()) -> None:
+        """Ends the prompts whose cards, or whose questions, were deleted, those of mini-apps that may quote any, and
+        offers to go on with an answer of which a part was. Soft context may come from any of them. answered: the
+        questions that any of them answered."""
         self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
             told = {prompt.source_id, *prompt.source_parts, prompt.message_id, *self._said_for(prompt)}
-            if not told.isdisjoint(message_ids) and self._states.clear_prompt(prompt):
+            is_gone = not told.isdisjoint(message_ids) or (prompt.ask.ends_with and prompt.source_id in answered)
+            if is_gone and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
     def reworded(self, channel_id: int, message_id: int) -> bool:

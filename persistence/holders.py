@@ -252,7 +252,8 @@ class PromptHolder(Holder):
                 if what.author_id is not None and (conversation := self._conversations.get(channel_id)):
                     self._prompts.withdraw(channel_id, partial(conversation.may_quote, author_id=what.author_id))
             else:
-                self._prompts.messages_gone(channel_id, what.message_ids)
+                answered = self._conversations.answered_by(channel_id, what.message_ids)
+                self._prompts.messages_gone(channel_id, what.message_ids, answered)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         return as_json(self._states.stored(channel_id))

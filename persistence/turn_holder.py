@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,8 @@ class TurnHolder(Holder):
             if what.author_id is not None:  # it may quote them: who goes on after a kill has it answered anew
                 self._pending.ready(channel_id, None)
                 self._turns.unread(channel_id, partial(self._may_quote, what.author_id))
+            if what.message_ids:
+                self._turns.unread(channel_id, partial(self._goes_on_with, channel_id, what.message_ids))
             for message_id in what.message_ids or ():
                 self._turns.changed(channel_id, message_id)
             self._turns.withdraw(channel_id, what.covers)
@@ -50,6 +53,14 @@ class TurnHolder(Holder):
         if prompt is None:
             return bool(question.meaning.about)
         return conversation is None or conversation.may_quote(prompt.message_id, author_id)
+
+    def _goes_on_with(self, channel_id: int, message_ids: Collection[int], question: Question) -> bool:
+        """Whether it has an answer gone on with that one of these messages is, or is a part of."""
+        prompt = question.meaning.prompt
+        if prompt is None or not prompt.ask.ends_with:
+            return False
+        answered = self._conversations.answered_by(channel_id, message_ids)
+        return prompt.message_id in message_ids or prompt.source_id in answered
 
     def _is_quote_covered(self, channel_id: int, what: Forget, message: MessageRecord) -> bool:
         """Whether its quote goes, also of a message in the conversation, which knows whose words that has."""

@@ -11,7 +11,7 @@ from commands.clicks import NOT_YOURS, TOO_LATE
 from discord_io.prompt_cards import GO_ON_SECONDS
 from tests.e2e.test_trip import current
 from tests.support.clock import FakeClock
-from tests.support.lives import kill, life, open_stage
+from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Call, Reply, StubModel
 from turns.endings import CUT, SENTENCES
@@ -76,6 +76,39 @@ async def test_it_is_gone_on_with_after_a_kill_and_no_more_once_it_is_too_late(s
             clock.advance(GO_ON_SECONDS)
             refused = await stage.pg.reply_to(stage.press("Ada", rest, "Go on"), timeout=PATIENCE_SECONDS)
             assert refused.content == TOO_LATE
+
+
+LONG = "word " * 390 + "bluebell " + "and " * 20  # two messages, with the word at the end of the first
+
+
+@pytest.mark.parametrize("which", [0, -1])
+async def test_an_answer_of_which_a_part_was_deleted_is_not_gone_on_with(scene: Scene, which: int) -> None:
+    scene.stub.replies.append(Reply(LONG, finish="length"))
+    await scene.ask("Ada", "the ten longest rivers?")
+    parts = scene.said()
+    assert len(parts) == 2
+    await scene.delete(parts[which])
+    await scene.at_rest()
+    await scene.bot.snapshots.settled()
+    assert bool(on_disk(scene.folder, "bluebell")) is (which == -1)  # in the message that stands
+    await scene.answer_to(scene.mention("Ada", "go on"))
+    assert "bluebell" not in scene.told()
+
+
+@pytest.mark.parametrize("which", [0, -1])
+async def test_an_answer_that_is_deleted_while_going_on_with_it_waits_is_not_told(scene: Scene, which: int) -> None:
+    scene.stub.replies.append(Reply(LONG, finish="length"))
+    await scene.ask("Ada", "the ten longest rivers?")
+    parts = scene.said()
+    gate = scene.held("Hello Ben.")
+    scene.mention("Ben", "hello")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    scene.press("Ada", parts[-1], "Go on")
+    await scene.until(lambda: scene.bot.turns.pending.waiting)
+    await scene.delete(parts[which])
+    gate.set()
+    await scene.until(lambda: len(scene.stub.requests) == 3)
+    assert "bluebell" not in scene.told()
 
 
 async def test_go_on_can_be_typed_and_what_else_is_said_leaves_the_offer_alone(scene: Scene) -> None:
