@@ -49,6 +49,7 @@ MAX_OPTIONS = 25  # what Discord's buttons and menus take
 SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
+CHANGED = "Not done: what it may quote was changed or deleted since it was allowed."
 NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
 TAKEN_BACK = "(What they said here was changed or deleted since.)"
 SAID_IN = "said_in"  # in the metadata of what somebody answered: the sources of these words

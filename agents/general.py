@@ -243,6 +243,7 @@ class GeneralAgent:
                     return over
                 run.ends_at += clock() - began
                 go_on()
+                run.refuse_gone(request)
                 if run.results is None and not await self._stream_response(request, run, go_on):
                     return self._answer(request, run)
                 if asking := await self._run_tools(request, run):

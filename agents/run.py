@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from pydantic_ai import DeferredToolResults, ToolDefinition
+from pydantic_ai import DeferredToolResults, ToolDefinition, ToolDenied
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -30,7 +30,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from agents.asking import without_results
+from agents.asking import CHANGED, find_suspended, without_results
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, AgentRequest, Asked
 from agents.lighter_requests import sent_bytes
@@ -290,6 +290,13 @@ class Run:
         if self.goes_on or self.memory:  # which has what is gone
             self.goes_on, self.memory, self.settings = False, None, SETTINGS
         self.messages, self.began = [*sent, *made], len(sent)
+
+    def refuse_gone(self, request: AgentRequest) -> None:
+        """Refuses the calls that were allowed if anything that they may quote was edited, deleted or forgotten since,
+        as while they waited for their budget."""
+        history = request.current([*request.history]) if self.results and request.reply else []
+        if self.results and request.reply and not find_suspended(history, request.reply.ask_id):
+            self.results.approvals = dict.fromkeys(self.results.approvals, ToolDenied(CHANGED))
 
     def is_outdated(self, request: AgentRequest) -> bool:
         """Whether anything of what it is sent now was edited, deleted or forgotten since; leaves that out."""

@@ -258,6 +258,32 @@ async def test_an_answer_that_is_deleted_is_not_told_though_it_was_trimmed(stage
         await is_neither_told_nor_kept(stage)
 
 
+@pytest.mark.parametrize("by", ["deleting", "editing"])
+async def test_what_was_allowed_is_not_done_once_what_it_may_quote_goes_while_it_waits_for_its_budget(
+    stub: StubModel, by: str
+) -> None:
+    # What one answer may take is reserved of it, so that only one is made at once.
+    async with open_scene(stub, guild_tokens=30_000) as scene:
+        scene.pg.add_channel("help")
+        stub.default = lambda _: Reply("I see.")
+        await scene.answer_to(said := scene.mention("Chloe", f"my code is {SECRET}"))
+        stub.replies.append(call("create_poll", question=f"Is it {SECRET}?", options=["yes", "no"]))
+        card = await scene.ask("Ben", "make a poll of that")
+        gate, asked = scene.held("Here you are."), len(stub.requests)
+        scene.mention("Ada", "what?", channel="help")
+        await scene.until(lambda: len(stub.requests) > asked)
+        scene.press("Ben", card, "Yes")
+        queues = scene.bot.turns._queues
+        await scene.until(lambda: (queue := queues.get(card.channel_id)) and queue.turn and queue.turn.request)
+        await take_back(scene, said, by)
+        gate.set()
+        await scene.until(lambda: len(stub.requests) > asked + 1)
+        await scene.at_rest()
+        assert not [m for m in scene.said() if m.poll]
+        await scene.bot.snapshots.settled()
+        assert not in_snapshots(scene.folder, "create_poll")
+
+
 async def is_neither_told_nor_kept(scene: Scene) -> None:
     await scene.ask("Ben", "and now?")
     assert SECRET not in scene.told()
