@@ -26,10 +26,11 @@ SEPARATORS = re.compile(r"[\s_-]+")
 AGENT_BEHIND = re.compile("(?<! agent)(?: agent)++$")
 NEVER = "(?!)"
 CLAUSE = r"(?:^|[.!?;,…]| [-–—]) *"
+# None is made of others, as "go and" is: else there are many ways to read a row of them, and all are tried.
 LEADS = r"""and|then|so|but|also|now|well|ok|okay|alright|right|cool|nice|great|good|thanks|thank you|thx|no|yes|yeah
 sure|sorry|actually|hmm|wait|instead|maybe|perhaps|first|next|hey|hi|hello|yo|please|pls|plz|just|kindly|quickly
 (?:can|could|will|would) (?:you|u|we)|let's|lets|let us|i(?:'d| would) like (?:you )?to|i (?:want|need) (?:you )?to
-you (?:should|could)|go and|go""".replace("\n", "|")
+you (?:should|could)|go""".replace("\n", "|")
 REQUEST = rf"{CLAUSE}(?:(?:{LEADS})\b[ ,]*){{0,8}}"
 ASKED = r"ask|tell|consult|check with"
 SENT = r"use|try|let|have|switch to|go to|talk to|(?:hand|give|pass|send|forward) (?:this|that|it)(?: on| over)? to"

@@ -65,7 +65,8 @@ class OfferChannel:
 
     is_on: whether offers are on, as last read from the place's settings. made: times of the offers of the last week;
     offered: ids of the messages that the latest offers were about; setbacks: how many offers in a row were ignored or
-    declined. parent_id: the channel of a thread; 0: no thread. looks: at what time which trigger checks the channel.
+    declined. parent_id: the channel of a thread; 0: no thread. looks: at what time which trigger checks the channel;
+    causes: by trigger, the ids of the recent messages because of which it does.
     is_busy: an offer is being made; is_kept: it may be in the store; is_unread: the open offer's question has not been
     fetched again since the restart. shown: message id of the latest offer known to be posted. planned: the next check.
     """
@@ -83,6 +84,7 @@ class OfferChannel:
     parent_id: int = 0
     recent: RecentMessages = field(default_factory=RecentMessages)
     looks: list[tuple[datetime, str]] = field(default_factory=list)
+    causes: dict[str, set[int]] = field(default_factory=dict)
     is_busy: bool = False
     is_kept: bool = False
     is_unread: bool = False
@@ -175,6 +177,19 @@ class OfferChannel:
         seconds = thinking.active_cooldown_period_s
         seconds = self.limits.cooldown_seconds if seconds is None else seconds
         return datetime.fromtimestamp(thinking.cooldown_started_at + seconds, UTC)
+
+    def look_for(self, trigger: str, message_id: int, at: datetime | None) -> None:
+        """Notes when a trigger checks the channel because of this message, and schedules that. None: it does not."""
+        causes = self.causes.setdefault(trigger, set())
+        causes.discard(message_id)
+        if at:
+            causes &= {m.message_id for m in self.recent.messages}
+            causes.add(message_id)
+            self.look_at(at, trigger)
+
+    def drop_recent(self) -> None:
+        """Drops the recent messages, and all that was to be checked because of them."""
+        self.recent, self.notes, self.looks, self.causes = RecentMessages(), [], [], {}
 
     def look_at(self, at: datetime, trigger: str = ANY) -> None:
         """Schedules a trigger's check, ANY for all triggers. Keeps the last 100: recent messages are fewer."""

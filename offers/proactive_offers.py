@@ -19,7 +19,7 @@ from offers.offer import Ending, Note, Opportunity
 from offers.offer_channels import ANY, RETRY, OfferChannel, OfferChannels
 from offers.offer_limits import of_the_last_day
 from offers.open_offers import OpenOffers
-from offers.recent_messages import RecentMessages, as_kept
+from offers.recent_messages import as_kept
 from offers.triggers import NOTE_FRESH, UNANSWERED, Trigger
 from state.proactive import AgentStateV2, ConversationEventType
 from state.spending import PAYER, Payer
@@ -123,7 +123,7 @@ class ProactiveOffers:
         channel.is_on = is_on
         if not is_on:
             self._offers.end(channel, Ending.NOT_HERE)
-            channel.recent, channel.notes, channel.looks = RecentMessages(), [], []
+            channel.drop_recent()
         if not (is_on and channel.parent_id):  # a thread is not stored before its first message
             self._channels.changed(channel)
 
@@ -137,8 +137,7 @@ class ProactiveOffers:
 
     def _plan_looks(self, channel: OfferChannel, message: MessageRecord) -> None:
         for trigger in self._triggers:
-            if at := _tried(trigger, trigger.looks, message):
-                channel.look_at(at, trigger.id)
+            channel.look_for(trigger.id, message.message_id, _tried(trigger, trigger.looks, message))
         if message.message_id == channel.channel_id:  # the first message of a forum post counts as a question
             channel.look_at(message.timestamp + UNANSWERED)
         self._end_if_answered(channel)

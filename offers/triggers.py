@@ -81,8 +81,9 @@ class PastedError:
         return message.timestamp + UNANSWERED if is_candidate else None
 
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
+        causes = channel.causes.get(self.id, ())  # to read all messages again would block the event loop
         for message in _waiting(channel, now, UNANSWERED):
-            if self.looks(message):
+            if message.message_id in causes:
                 to = message.author_id
                 line = f"Nobody has said anything to [this error]({LINK}) of <@{to}> yet. Shall I have a look?"
                 evidence = f"an error message was pasted {_age(message, now)} ago, and nobody has answered"

@@ -34,7 +34,7 @@ from miniapps.trip_commands import plain
 from miniapps.venues import MAX_QUERY, is_known
 from offers.offer_channels import OfferChannel
 from offers.offer_limits import OfferLimits
-from offers.triggers import AskedAgain
+from offers.triggers import AskedAgain, PastedError
 from persistence.search import _spread
 from state.proactive import SessionState
 from tests.discord_io.test_who_may_read import ALL, VIEW, channels
@@ -311,7 +311,7 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     assert least(lambda: choose(reply, options)) < most_seconds()
 
 
-@pytest.mark.parametrize("part", ["hi,,,", "yo, ", "ask docs, docs, ", "… "])
+@pytest.mark.parametrize("part", ["hi,,,", "yo, ", "ask docs, docs, ", "… ", "go and,,,"])
 def test_no_message_is_long_searched_for_calls_of_agents(part: str) -> None:
     """By all the phrases that call one."""
     assert least(lambda: called((part * LENGTH)[:LENGTH], ["docs", "sql", "it", "house-rules"])) < most_seconds()
@@ -377,6 +377,18 @@ def test_of_many_long_questions_it_is_not_long_found_out_which_was_asked_twice()
         channel.recent.heard(said(ANNA, f"{text}?"[-2_000:], at, message_id=number), at)
     now = NOON + timedelta(minutes=14)
     assert least(lambda: AskedAgain().due(channel, now)) < 10 * most_seconds()  # half a minute after each question
+
+
+def test_messages_that_paste_no_error_are_not_looked_through_when_one_has_waited_long_enough() -> None:
+    """Each of one person, which nobody has answered, and nearly looks like an error."""
+    channel = OfferChannel(CHANNEL, GUILD, SessionState(), OfferLimits())
+    for number in range(1, 50):
+        at = NOON + timedelta(seconds=15 * number)
+        message = said(ANNA, ("0:00:00\t" * 400)[:1_980] + "error ERROR fatal", at, message_id=number)
+        channel.recent.heard(message, at)
+        channel.look_for(PastedError.id, number, PastedError().looks(message))
+    now = NOON + timedelta(minutes=14)
+    assert least(lambda: PastedError().due(channel, now)) < most_seconds()
 
 
 def test_no_query_is_long_compared_with_the_places_that_are_known() -> None:

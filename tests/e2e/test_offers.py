@@ -150,6 +150,21 @@ async def test_nothing_is_offered_to_somebody_who_was_blocked_since_they_were_he
     assert len(scene.journal.find("offered")) == 1
 
 
+async def test_messages_are_not_all_read_again_for_errors_when_one_has_waited_long_enough(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes milliseconds for each that was made for it, and it is found out as each is posted."""
+    assert scene.clock
+    for number in range(40):
+        scene.clock.advance(1)
+        await hear(scene, "Ben", f"{number} {'0:00:00 ' * 240}error ERROR fatal")
+    await scene.delete(await hear(scene, "Ben", "Traceback (most recent call last)"))
+    read: list[str] = []
+    monkeypatch.setattr("offers.triggers.pastes_error", read.append)
+    wait(scene, 90)
+    assert not read
+
+
 @pytest.mark.parametrize("how", ["click", "words"])
 async def test_not_in_this_channel_means_never_again(scene: Scene, how: str) -> None:
     _, card = await offered(scene)

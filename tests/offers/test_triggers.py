@@ -11,7 +11,8 @@ import pytest
 from offers.offer import LINK, Note
 from offers.offer_channels import OfferChannel
 from offers.offer_limits import OfferLimits
-from offers.triggers import AskedAgain, FollowUpNote, PastedError, Trigger, UnansweredQuestion
+from offers.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, Trigger, UnansweredQuestion
+from state.message import MessageRecord
 from state.optout import redacted
 from state.proactive import SessionState
 from tests.support.clock import NOON
@@ -41,8 +42,14 @@ def channel(*said_at: tuple[float, int, str], **more: Any) -> OfferChannel:
     made = empty()
     for number, (seconds, who, text) in enumerate(said_at, start=1):
         extra = more if number == len(said_at) else {}
-        made.recent.heard(said(who, text, at(seconds), message_id=number, **extra), at(seconds))
+        hear(made, said(who, text, at(seconds), message_id=number, **extra), at(seconds))
     return made
+
+
+def hear(channel: OfferChannel, message: MessageRecord, now: datetime) -> None:
+    channel.recent.heard(message, now)
+    for trigger in TRIGGERS:
+        channel.look_for(trigger.id, message.message_id, trigger.looks(message))
 
 
 TALK = (-60, BEN, "so that is done")
@@ -143,7 +150,7 @@ class TestWhatIsSaidOnce:
 
     def test_who_is_not_read_has_none(self, trigger: Trigger, text: str, wait: float) -> None:
         given = channel(TALK)
-        given.recent.heard(redacted(said(ANNA, text, NOON, message_id=2)), NOON)
+        hear(given, redacted(said(ANNA, text, NOON, message_id=2)), NOON)
         assert due(trigger, given, wait) is None
 
     def test_it_is_not_due_when_the_clock_jumps(self, trigger: Trigger, text: str, wait: float) -> None:
