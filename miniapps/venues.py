@@ -19,6 +19,7 @@ log = structlog.get_logger()
 
 MAX_QUERY = 200
 MAX_NAME = 100
+MAX_WORDS = 16  # compared of a query, and of a name: each with each, of up to 100 places on a list
 # The usage policy of Nominatim: at most one request a second, and a User-Agent that names the application.
 REQUEST_INTERVAL_SECONDS = 1.0
 MAX_WAIT_SECONDS = 4.0
@@ -232,7 +233,7 @@ def _words(text: str) -> list[str]:
         spelled_out = unicodedata.normalize("NFKD", plain)[: 2 * MAX_QUERY]  # one character may become eighteen
         plain = "".join(c for c in spelled_out if not unicodedata.combining(c))
     words = LETTERS.findall(re.sub(r"['’](?=s\b)", "", plain.replace("œ", "oe")))
-    return [word for word in words if word not in SMALL_WORDS] or words
+    return ([word for word in words if word not in SMALL_WORDS] or words)[:MAX_WORDS]
 
 
 def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:

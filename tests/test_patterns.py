@@ -31,7 +31,8 @@ from discord_io.made_files import with_files
 from discord_io.message_records import MAX_NAMED
 from discord_io.who_may_read import is_read_by_all_of, is_seen_by_all_of
 from miniapps.trip_commands import plain
-from miniapps.venues import MAX_QUERY, is_known
+from miniapps.trips import MAX_STOPS
+from miniapps.venues import MAX_NAME, MAX_QUERY, Venue, is_known, matching
 from offers.offer_channels import OfferChannel
 from offers.offer_limits import OfferLimits
 from offers.triggers import AskedAgain, PastedError
@@ -393,6 +394,15 @@ def test_messages_that_paste_no_error_are_not_looked_through_when_one_has_waited
 
 def test_no_query_is_long_compared_with_the_places_that_are_known() -> None:
     assert least(lambda: is_known(LIGATURE * MAX_QUERY)) < most_seconds()
+
+
+@pytest.mark.parametrize("part", ["abcd ", LIGATURE, HALF])
+def test_no_query_is_long_compared_with_the_places_on_a_list(part: str) -> None:
+    """Which a server named."""
+    name = (part * MAX_NAME)[:MAX_NAME]
+    venues = [Venue(str(number), name, name, name) for number in range(MAX_STOPS)]
+    assert least(lambda: matching((LIGATURE * MAX_QUERY)[:MAX_QUERY], venues)) < 5 * most_seconds()
+    assert least(lambda: matching(name, venues)) < 5 * most_seconds()
 
 
 def test_it_is_not_long_found_out_who_reads_a_channel_however_many_roles_and_overwrites_there_are() -> None:
