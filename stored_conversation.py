@@ -11,7 +11,7 @@ import orjson
 from pydantic import AwareDatetime, BeforeValidator, TypeAdapter
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, TextContent, UserPromptPart
 
-from llm_history import History, fits, readable, told, told_in
+from llm_history import History, fits, origin_in, readable, told, told_in
 from state.agent_state import AgentState, read_agent_state
 from state.declines import Declines
 from state.message import MessageRecord
@@ -61,9 +61,11 @@ def lines_in(history: History) -> dict[int, str]:
 
 def maybe_answered(history: History, gone: Collection[int], first: int) -> set[int]:
     """The questions that deleted messages may have answered that are not recorded any more. first: the id of the first
-    that is. The model is told all messages but its own answers, so these are unknown in its history."""
+    that is. The model is told all messages but its own answers, so these are unknown in its history, as in what a
+    summary was made of."""
     told = {one for message in history if isinstance(message, ModelRequest) for one in told_in(message)}
     own = max((one for one in gone if one < first and one not in told), default=0)
+    told |= {before.through for before in map(origin_in, history) if before}
     return {one for one in told if one < own}
 
 

@@ -14,7 +14,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from followup.decision_file import FILE_NAME, DecisionFile
-from llm_history import SUMMED_UP
+from llm_history import SUMMED_UP, context_of
 from persistence.lock import in_use
 from persistence.open_store import check_stores, find_seal, open_stores
 from persistence.sessions_command import read_sessions
@@ -380,6 +380,23 @@ async def test_a_summary_goes_with_what_it_was_made_of(stage: Scene, how: str) -
     store = open_stores(stage.folder, None, None)()
     assert len(read_sessions(store, stage.pg.channel("general"))) == (2 if how in ("edit", "delete") else 1)
     store.close()
+
+
+async def test_a_summary_goes_with_the_last_answer_that_it_was_made_of_though_that_was_trimmed(stage: Scene) -> None:
+    async with life(stage, session_tokens=2_000):
+        stage.bot.conversations._max_messages = 2  # there is no setting
+        stage.stub.rewriter_says = lambda _: Reply(CAME_TO)
+        answers: dict[int, Posted] = {}
+        for _ in range(6):
+            asked = stage.mention("Ada", SHEEP)
+            answers[asked.id] = await stage.answer_to(asked)
+        conversation = stage.bot.conversations.get(stage.pg.channel("general"))
+        assert conversation
+        summary = context_of(conversation.llm_history)
+        assert summary
+        await stage.delete(answers[summary.through])
+        await stage.ask("Ben", "what was that?")
+        assert CAME_TO not in "".join(texts(stage.stub.requests[-1]))
 
 
 @pytest.mark.parametrize("how", ["edit", "delete", "forget"])
