@@ -283,6 +283,8 @@ class ChannelConversation:
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
         self.take_back([("person", author_id)])
+        if not self._knows(author_id):  # to go through all conversations of all channels would block the event loop
+            return
         if author_id in self.people_told_of() | people_of(self.remote.told_before.values()):
             self.tainted |= {author_id}
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
@@ -312,6 +314,14 @@ class ChannelConversation:
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
         self._replay(self.messages)
+
+    def _knows(self, author_id: int) -> bool:
+        """Whether anything here may be from, to or about this person, or quote them."""
+        messages = (m for m in (*self.messages, *self.revisions.values()) if m)
+        people = self.people_told_of().union(self.told_off, self.declines.at, self.engagement.people)
+        return bool(self.remote.asked or self.remote.told_before) or author_id in people.union(
+            self.engagement_before.people, *((m.author_id, m.reply_to_author_id, *m.addressees) for m in messages)
+        )
 
     def left_states(self) -> LeftStates:
         """The remote agents' states for the channel's next conversation."""

@@ -369,6 +369,13 @@ def test_no_edit_is_long_applied_to_a_conversation(part: str, people: int) -> No
     assert least(lambda: conversation.revise(next(edited))) < 2 * most_seconds()
 
 
+def test_no_conversation_is_long_looked_through_when_somebody_is_forgotten_who_is_not_in_it() -> None:
+    """As all conversations of all channels are, at once."""
+    talk = [said(100 + n % 20, "a, b", author=f"n{n % 20}", message_id=n) for n in range(1, 500)]
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, messages=talk)
+    assert least(lambda: conversation.forget(ANNA)) < most_seconds() / 5
+
+
 def test_of_many_long_questions_it_is_not_long_found_out_which_was_asked_twice() -> None:
     """By one person who never gets an answer, each in other words."""
     channel = OfferChannel(CHANNEL, GUILD, SessionState(), OfferLimits())
