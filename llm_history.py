@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import core_schema
 
-from state.message import MessageRecord, Source
+from state.message import REPLY_EXCERPT, MessageRecord, Source
 from state.optout import FORGOTTEN
 from state.session_messages import Message, MessageCategory, left_out
 from state.spending import CHARACTERS_PER_TOKEN, estimated
@@ -36,7 +36,6 @@ IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 TO_OTHERS = "(Here you answered somebody else.)"
 CONTEXT_LENGTH = 2  # messages by which a summary is told
 SUMMED_UP = "What was said here before this came to, in short:"
-REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
 Changes = dict[int, MessageRecord | None]  # changed messages by id: as edited, or None where deleted
 

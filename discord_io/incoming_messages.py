@@ -23,10 +23,9 @@ from discord_io.message_records import (
 from discord_io.places import Places, category_of
 from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
-from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
 from state.consent import Consent
-from state.message import NOBODY
+from state.message import NOBODY, REPLY_EXCERPT
 from understanding.name_calls import may_call
 
 # By how much a system message changes the number of members of a thread.

@@ -13,8 +13,7 @@ import discord
 
 from conversation import MessageRecord
 from discord_io.who_may_read import is_seen_by_all_of
-from llm_history import REPLY_EXCERPT
-from state.message import NOBODY, AttachedFile
+from state.message import NOBODY, REPLY_EXCERPT, AttachedFile
 from understanding.name_calls import called_as
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})

@@ -16,11 +16,10 @@ import structlog
 from pydantic import TypeAdapter
 
 from conversation import MessageRecord
-from llm_history import REPLY_EXCERPT
 from persistence.writer import Writer
 from shards import Shards
 from state import Message, MessageCategory
-from state.message import Appended, file_key
+from state.message import REPLY_EXCERPT, Appended, file_key
 from state.session_form import encode_message
 from storage.store import ANY, Key, Row, unquoted
 

@@ -18,6 +18,7 @@ NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 by
 NO_CALLS: frozenset[str] = frozenset()
 LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20}|@me)/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
+REPLY_EXCERPT = 300  # characters of a replied-to message that a reply quotes
 
 Link = tuple[int, int, int]
 """The ids of a message's guild, 0 in a direct message, its channel, and its own."""
@@ -307,7 +308,8 @@ def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> Messag
     attached = replied_to.attached if replied_to else frozenset[str]()
     files = tuple(file for file in message.reply_files if file.key in attached)
     drew_on = message.drew_on if replied_to else message.drew_on - message.quoted_from
-    return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files, drew_on=drew_on)
+    text = replied_to.text[:REPLY_EXCERPT] if replied_to else ""
+    return replace(message, reply_to_text=text, reply_files=files, drew_on=drew_on)
 
 
 def unquoting(message: MessageRecord, told: Container[int] = ()) -> MessageRecord:

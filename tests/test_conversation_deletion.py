@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from state.message import Source, sources_of, sources_of_reading
+from state.message import REPLY_EXCERPT, Source, sources_of, sources_of_reading
 from state.optout import FORGOTTEN
 from state.revisions import MAX_EDITED, MAX_REVISIONS
 from tests.support.clock import NOON, FakeClock
@@ -109,6 +109,16 @@ def test_replies_no_longer_quote_what_is_gone(
     change(manager, secret)
     assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
     assert "oh" in model_reads(conversation.llm_history)
+
+
+def test_replies_to_a_message_that_becomes_long_do_not_push_others_out_of_the_conversation(
+    conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    reply = said(BEN, "oh", reply_to_id=secret.message_id, reply_to_author_id=ANNA, reply_to_text="my secret")
+    conversation.add(reply)
+    before = conversation.size
+    conversation.revise(replace(secret, content="x" * 4_000))
+    assert conversation.size < before + 4_000 + 2 * REPLY_EXCERPT
 
 
 @pytest.mark.parametrize(("change", "left"), [(delete, ""), (edit, "harmless"), (forget, "")])

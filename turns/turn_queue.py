@@ -21,9 +21,8 @@ from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import Posted, PostError
 from discord_io.prompt_cards import PromptCards, ending_of
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
-from llm_history import REPLY_EXCERPT
 from state.awaiting import ConversationStateManager, Meaning
-from state.message import as_one
+from state.message import REPLY_EXCERPT, as_one
 from turns.endings import STOPPED, report_of
 from turns.meanings import Meanings
 from turns.pending_turns import PendingTurns

@@ -13,9 +13,9 @@ import pytest
 from bot import Parley
 from conversation import MessageRecord
 from discord_io.message_records import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
-from llm_history import REPLY_EXCERPT
 from persistence import transcript
 from place import Place, PlaceKind
+from state.message import REPLY_EXCERPT
 from tests.support.clock import NOON
 from tests.support.discord_payloads import (
     DIRECT,
