@@ -31,7 +31,7 @@ from llm_history import (
 from remote_memory import RemoteMemory
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import NOBODY, MessageRecord, Source, requoted, unquoting
+from state.message import NOBODY, MessageRecord, Source, requoted
 from state.optout import UNREAD, without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, maybe_answered, people_of
@@ -219,18 +219,6 @@ class ChannelConversation:
         return [
             m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
         ]
-
-    def open_to(self, newcomers: Collection[int], asked: Collection[int]) -> dict[int, MessageRecord]:
-        """The messages, by id, that the model is told for people who may not read the history: of one person their own
-        and the answers to them, of several the answers to all of them; and what is asked now, by these ids. Without
-        quotes of other messages."""
-        own = {
-            m.message_id: m
-            for m in self.messages
-            if m.message_id in asked
-            or (m.addressees.issuperset(newcomers) if m.is_bot else {m.author_id}.issuperset(newcomers))
-        }
-        return {message_id: unquoting(m, own) for message_id, m in own.items()}
 
     def people_told_of(self) -> set[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""

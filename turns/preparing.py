@@ -164,12 +164,23 @@ class Preparing:
 
 
 def told_of(turn: Turn, conversation: ChannelConversation) -> Mapping[int, MessageRecord] | None:
-    """The messages, by id, that the model is told where one whom it answers may not read the history; else None."""
-    if not turn.newcomers:
+    """The messages, by id, that the model is told where one whom it answers may not read the history; else None.
+
+    Of one person their own and the answers to them, of several the answers to all of them; and what is asked now.
+    Without quotes of other messages.
+    """
+    newcomers = turn.newcomers
+    if not newcomers:
         return None
-    said = conversation.open_to(turn.newcomers, {part for question in turn.questions for part in question.parts})
+    asked = {part for question in turn.questions for part in question.parts}
+    said = {
+        m.message_id: m
+        for m in conversation.messages
+        if m.message_id in asked
+        or (m.addressees.issuperset(newcomers) if m.is_bot else {m.author_id}.issuperset(newcomers))
+    }
     questions = (question.current(conversation) for question in turn.questions)
-    return said | {m.message_id: unquoting(m, said) for m in questions}
+    return {m.message_id: unquoting(m, said) for m in (*said.values(), *questions)}
 
 
 def untold(turn: Turn, conversation: ChannelConversation) -> list[MessageRecord]:
