@@ -48,6 +48,8 @@ FIND = """
     WHERE live
 """
 ERASE = "UPDATE row SET live = 0, channel = ?, id = ?, value = zeroblob(length(value)) WHERE number = ?"
+FIND_LEFT = "SELECT 1 FROM row WHERE NOT live AND (channel, id) IS NOT (as_long(channel), as_long(id)) LIMIT 1"
+ERASE_LEFT = "UPDATE row SET channel = as_long(channel), id = as_long(id) WHERE NOT live"
 ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
 IN_CHANNELS = "AND channel IN (SELECT value FROM json_each(?))"
 IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -272,6 +274,10 @@ def _connected(path: Path) -> sqlite3.Connection:
         # A trigger that somebody left there could keep what is deleted, or drop what is stored.
         if _schema(db) != SCHEMA:
             raise _damage("its schema is not ours")
+        # Until 2026-11-29 a deleted row kept its ids. Only where there are some: else each reader would lock the file.
+        db.create_function("as_long", 1, _as_long, deterministic=True)
+        if db.execute(FIND_LEFT).fetchone():
+            db.execute(ERASE_LEFT)
     except BaseException:
         db.close()
         raise
@@ -298,9 +304,9 @@ def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]
     return found
 
 
-def _as_long(id_: int) -> int:
+def _as_long(id_: Any) -> Any:
     """A number that tells only the size of this one, and takes as much room, so that SQLite overwrites it in place."""
-    return 1 << id_.bit_length() - 1 if id_ > 0 else id_
+    return 1 << id_.bit_length() - 1 if isinstance(id_, int) and id_ > 0 else id_
 
 
 def _salvaged(path: Path) -> dict[Key, bytes]:

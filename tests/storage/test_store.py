@@ -8,7 +8,7 @@ import re
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -119,6 +119,23 @@ def test_no_id_of_what_goes_stays_in_a_file_though_its_room_is_not_free_yet(tmp_
     store.sync()
     assert not [id_ for id_ in ids if _mention(tmp_path, id_.to_bytes(8))]
     assert sum(len(store.read(kind)) for kind in store.kinds()) == len(others)
+    store.close()
+
+
+def test_ids_that_an_earlier_version_left_of_deleted_rows_go_as_the_file_is_opened(tmp_path: Path) -> None:
+    person, other, smaller = 3 * 2**58 + 12_345, 3 * 2**58 + 54_321, 200
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("opted_out", channel, who): b"true" for who in (person, other) for channel in (0, smaller)})
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "db")) as db, db:
+        db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE id = ?", (person,))
+    store = SQLiteStore(tmp_path / "db")
+    assert store.read("opted_out") == [Row(channel, other, b"true") for channel in (0, smaller)]
+    store.sync()
+    assert not _mention(tmp_path, person.to_bytes(8))
+    assert _mention(tmp_path, other.to_bytes(8))
+    store.write({Key("opted_out", 0, person): b"true"})
+    assert store.read("opted_out", 0) == [Row(0, person, b"true"), Row(0, other, b"true")]
     store.close()
 
 
