@@ -113,6 +113,30 @@ async def test_an_answer_to_somebody_who_opted_out_goes_with_those_to_whom_they_
     await forgotten(scene)
 
 
+@pytest.mark.parametrize("what", ["a forward", "an answer"])
+async def test_an_answer_to_somebody_who_opted_out_goes_with_those_whom_what_they_replied_to_quotes(
+    scene: Scene, what: str
+) -> None:
+    """Nothing else of theirs was told there."""
+    scene.stub.default = lambda _: Reply("I see.")
+    if what == "a forward":
+        quoting = scene.say("Ada", forward=scene.say("Chloe", f"my code is {SECRET}", channel="random"))
+    else:
+        await scene.ask("Chloe", f"my code is {SECRET}")
+        scene.stub.replies.append(Reply(QUOTING))
+        quoting = await scene.ask("Ada", "what did Chloe say?")
+        scene.bot.conversations.end(quoting.channel_id)
+    for number in range(HISTORY_MESSAGES):
+        scene.say("Ada", f"number {number}")
+    await scene.use("Ben", "optout")
+    scene.stub.replies.append(Reply(QUOTING))
+    await scene.ask("Ben", "what is it?", reply_to=quoting.id)
+    assert SECRET in scene.told()
+    await forgotten(scene)
+    await scene.ask("Ada", "and now?")
+    assert SECRET not in scene.told()
+
+
 @pytest.mark.parametrize("way", ["restarted", "summed up"])
 async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: Scene, way: str) -> None:
     """Of those whose words it quotes nothing else was told there."""
