@@ -50,7 +50,8 @@ class ChannelConversation:
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
     message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
-    people whose words its answer may have. looked_up: people whose words tools read, or earlier answers drew on, and
+    people whose words its answer may have. telling: people whose words its agent was told, also if these are deleted or
+    trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and
     the other channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources:
     forgotten messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep
     out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
@@ -78,6 +79,7 @@ class ChannelConversation:
     sources: frozenset[int] = NOBODY
     looked_up: frozenset[int] = NOBODY
     tainted: frozenset[int] = NOBODY
+    telling: frozenset[int] = NOBODY
     taken_back: OrderedDict[Source, int] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
@@ -223,7 +225,7 @@ class ChannelConversation:
     def people_told_of(self) -> set[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
         people = {m.author_id for m in self.messages if not m.is_bot}
-        people.update(self.looked_up, *(m.drew_on for m in self.messages))
+        people.update(self.looked_up, self.telling, *(m.drew_on for m in self.messages))
         # Of a question of somebody who opted out the quote is not kept, but was told.
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text or m.readable == UNREAD}
         return people | people_told(self.llm_history) | {who for who in quoted if who is not None}
@@ -296,7 +298,7 @@ class ChannelConversation:
         cuts = filter(None, map(origin_in, self.llm_history))
         if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
             self.sources |= {tag["message_id"] for tag in tags_in(self.llm_history)}
-        self.looked_up -= {author_id}
+        self.looked_up, self.telling = self.looked_up - {author_id}, self.telling - {author_id}
         self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.declines = self.declines.forget(author_id)
@@ -343,7 +345,11 @@ class ChannelConversation:
     def begin_turn(self) -> None:
         """Begins to note what is taken back from now on; a turn that begins is not told what was taken back before."""
         self.taken_back, self.has_answered = OrderedDict(), False
-        self.tainted = self.sources = NOBODY
+        self.tainted = self.sources = self.telling = NOBODY
+
+    def tell(self) -> None:
+        """Notes whose words the turn's agent is told now."""
+        self.telling |= self.people_told_of()
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""

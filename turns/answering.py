@@ -84,8 +84,8 @@ class Answering:
         where = turn.newest.channel_id
         known = self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
         # Of a private question the conversation does not keep whom it quotes.
-        quoted = [("person", who) for q in turn.questions if q.is_private for who in q.message.drew_on]
-        self._records.looked_up(where, quoted)
+        private = (q.message for q in turn.questions if q.is_private)
+        self._records.looked_up(where, [("person", who) for message in private for who in message.drew_on])
         if turn.newest.by_miniapp:
             turn.begin_typing()
             if outcome := await self._flow(turn, {*known.values()}):
@@ -168,6 +168,7 @@ class Answering:
             if turn.is_remote
             else self._for_model(request, turn, pending[-1], conversation, attached, in_full)
         )
+        conversation.tell()
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""

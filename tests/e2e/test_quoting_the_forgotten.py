@@ -247,6 +247,38 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
     await is_not_told(scene)
 
 
+@pytest.mark.parametrize("forgets", ["before the answer comes", "once it has come"])
+@pytest.mark.parametrize("what", ["deleted", "quoted, and deleted", "trimmed"])
+async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Scene, what: str, forgets: str) -> None:
+    """The model had been told it, though nothing in the conversation says so any more when the answer is recorded."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Ben", "hello")
+    if what == "quoted, and deleted":
+        scene.bot.conversations.end(scene.pg.channel("general"))
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    for number in range(HISTORY_MESSAGES if what == "quoted, and deleted" else 1):
+        await scene.decision(scene.say("Ada", f"number {number}"))
+    asked, gate = len(scene.stub.requests), scene.held(QUOTING)
+    question = scene.mention("Ben", "what is it?", reply_to=said.id if what == "quoted, and deleted" else None)
+    await scene.until(lambda: len(scene.stub.requests) > asked)
+    assert SECRET in scene.told()
+    if what == "trimmed":
+        conversation = scene.bot.conversations.get(said.channel_id)
+        assert conversation
+        conversation.trim(1, 1_000)
+        assert conversation.find(said.id) is None
+    else:
+        await scene.delete(said)
+    if forgets == "before the answer comes":
+        await scene.use("Chloe", "forget")
+    gate.set()
+    await scene.answer_to(question)
+    if forgets == "once it has come":
+        await scene.use("Chloe", "forget")
+    await is_not_kept(scene)
+    await is_not_told(scene)
+
+
 @pytest.mark.usefixtures("impatient")
 async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_discord(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
