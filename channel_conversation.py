@@ -347,10 +347,6 @@ class ChannelConversation:
         self.taken_back, self.has_answered = OrderedDict(), False
         self.tainted = self.sources = self.telling = NOBODY
 
-    def tell(self) -> None:
-        """Notes whose words the turn's agent is told now."""
-        self.telling |= self.people_told_of()
-
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
         until = max((m.message_id + 1 for m in self.messages), default=0)  # an id above those of its messages

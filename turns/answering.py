@@ -168,7 +168,7 @@ class Answering:
             if turn.is_remote
             else self._for_model(request, turn, pending[-1], conversation, attached, in_full)
         )
-        conversation.tell()
+        conversation.telling |= conversation.people_told_of()
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""
