@@ -53,9 +53,11 @@ class StreamedReply:
 
     question: the message that is answered; nonces are made from its id. reply_to: returns the id of the message that
     the first part replies to, when that is posted. addressees: ids of those who are answered. record: called with each
-    part when it is posted or edited; retract: with the id of a part before it is deleted. adopted: None for a new
-    answer; for one that an earlier process began, its posted parts in order: they are edited, not sent again. types:
-    whether the bot is shown as typing from the start until something is posted.
+    part when it is posted or edited; retract: with the id of a part before it is deleted. answers: returns the id of
+    the message that it counts as an answer to, as the question may be withdrawn while others are answered with it;
+    None: the question. adopted: None for a new answer; for one that an earlier process began, its posted parts in
+    order: they are edited, not sent again. types: whether the bot is shown as typing from the start until something is
+    posted.
 
     If another process with our token answers the same question, the one with the longer text goes on. The other leaves
     its messages as they are, and fails with Problem.ELSEWHERE. broken: the task that posts; done early if posting has
@@ -72,6 +74,7 @@ class StreamedReply:
         addressees: frozenset[int],
         record: Callable[[MessageRecord], None],
         retract: Callable[[int], None] = lambda _message_id: None,
+        answers: Callable[[], int] | None = None,
         adopted: Sequence[Posted] | None = None,
         types: bool = True,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
@@ -83,6 +86,7 @@ class StreamedReply:
         self._addressees = addressees
         self._record = record
         self._retract = retract
+        self._answers = answers or (lambda: question.message_id)
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
@@ -413,6 +417,6 @@ class StreamedReply:
             is_bot=True,
             message_id=message.message_id,
             mentioned=NOBODY,
-            reply_to_id=self._question.message_id,
+            reply_to_id=self._answers(),
             addressees=self._addressees,
         )

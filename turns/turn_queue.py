@@ -377,6 +377,7 @@ class TurnQueue:
             addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
             retract=lambda message_id: self._conversations.retract(question.channel_id, message_id),
+            answers=lambda: (questions[-1] if questions else question).message.message_id,
             adopted=turn.adopted if turn else None,
             types=turn is None,
             edit_interval_seconds=self._edit_interval,

@@ -20,6 +20,7 @@ from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns import turn_slots
+from turns.preparing import Preparing
 
 CLOCK = (Call("current_time", "{}", "call-clock"),)
 CODES = [f"{SECRET} it is", "daffodil"]
@@ -217,6 +218,36 @@ async def test_what_people_were_to_allow_is_not_done_once_an_answer_that_it_may_
     stage.pg.delete(answer)
     async with life(stage):
         await is_not_done(stage, card)
+
+
+async def test_an_answer_that_is_deleted_is_not_told_though_one_question_of_several_was_withdrawn(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the model was told any of them, as while files are read or another model picks the agent."""
+    read, is_reading, may_read = Preparing.attached, asyncio.Event(), asyncio.Event()
+
+    async def late(*given: Any) -> Mapping[str, Reading]:
+        is_reading.set()
+        await may_read.wait()
+        return await read(*given)
+
+    gate = scene.held("Hello Chloe.")
+    scene.mention("Chloe", "hello")
+    await scene.until(lambda: len(scene.stub.requests) == 1)
+    scene.stub.replies.append(Reply(f"The word is {SECRET}."))
+    for who in ("Ben", "Ada"):
+        await scene.decision(question := scene.mention(who, f"{who} wants a word"))
+    monkeypatch.setattr(Preparing, "attached", late)
+    gate.set()
+    await is_reading.wait()
+    await scene.delete(question)
+    may_read.set()
+    await scene.until(lambda: SECRET in scene.said()[-1].content)
+    assert "Ben wants" in scene.told()
+    assert "Ada wants" not in scene.told()
+    await scene.at_rest()
+    await scene.delete(scene.said()[-1])
+    await is_neither_told_nor_kept(scene)
 
 
 @pytest.mark.parametrize("when", ["afterwards", "while they run"])
