@@ -50,11 +50,10 @@ class ChannelConversation:
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
     message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
-    people whose words its answer may have. telling: people whose words its agent was told, also if these are deleted or
-    trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and
-    the other channels where tools read them. unsaid: questions whose answers were dropped during the turn; sources:
-    forgotten messages, after which all answers go, as they may quote them. told_off: people who told the bot to keep
-    out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
+    people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
+    trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
+    tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
+    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
     moved here from, and the last message there. unwelcome: what was done to an unprompted answer; follow-ups are off
     until somebody calls the bot. has_answered: whether the current or last turn has recorded its history. passed_over:
     messages older than told_through that the model was not told, since each waited for a turn of its own, or whoever

@@ -23,7 +23,7 @@ from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from place import Place, PlaceKind
 from state.awaiting import ConversationStateManager, RouteTarget
-from state.message import file_key
+from state.message import Source, file_key
 from turns.preparing import InFull, Preparing, told_of, untold
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn
@@ -84,8 +84,8 @@ class Answering:
         where = turn.newest.channel_id
         known = self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
         # Of a private question the conversation does not keep whom it quotes.
-        private = (q.message for q in turn.questions if q.is_private)
-        self._records.looked_up(where, [("person", who) for message in private for who in message.drew_on])
+        quoted: list[Source] = [("person", who) for q in turn.questions if q.is_private for who in q.message.drew_on]
+        self._records.looked_up(where, quoted)
         if turn.newest.by_miniapp:
             turn.begin_typing()
             if outcome := await self._flow(turn, {*known.values()}):
