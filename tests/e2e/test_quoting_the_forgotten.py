@@ -280,6 +280,31 @@ async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Sc
 
 
 @pytest.mark.usefixtures("impatient")
+async def test_an_answer_that_is_posted_after_a_kill_goes_with_what_was_gone_before_its_first_word(
+    stage: Scene,
+) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        await stage.ask("Ben", "hello")
+        said = stage.say("Chloe", f"my code is {SECRET}")
+        await stage.decision(said)
+        gate = stage.held(QUOTING)
+        question = stage.mention("Ben", "what did Chloe say?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        await stage.delete(said)
+        stage.pg.faults.add("POST", r"/messages$", status=500, times=10_000)
+        gate.set()
+        await stage.ready(question)
+        await kill(stage)
+        stage.pg.faults.clear()
+    async with life(stage):
+        assert (await stage.answer_to(question)).content == QUOTING
+        await stage.use("Chloe", "forget")
+        await is_not_kept(stage)
+        await is_not_told(stage)
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_discord(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Chloe", f"my code is {SECRET}")
