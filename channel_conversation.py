@@ -53,11 +53,12 @@ class ChannelConversation:
     people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
     trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
     tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
-    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it
-    moved here from, and the last message there. unwelcome: what was done to an unprompted answer; follow-ups are off
-    until somebody calls the bot. has_answered: whether the current or last turn has recorded its history. passed_over:
-    messages older than told_through that the model was not told, since each waited for a turn of its own, or whoever
-    asked may not read them. is_revived: it had expired, and was restored for a missed message.
+    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
+    has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
+    last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
+    bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
+    told_through that the model was not told, since each waited for a turn of its own, or whoever asked may not read
+    them. is_revived: it had expired, and was restored for a missed message.
     """
 
     channel_id: int
