@@ -294,8 +294,9 @@ class Run:
     def refuse_gone(self, request: AgentRequest) -> None:
         """Refuses the calls that were allowed if anything that they may quote was edited, deleted or forgotten since,
         as while they waited for their budget."""
-        history = request.current([*request.history]) if self.results and request.reply else []
-        if self.results and request.reply and not find_suspended(history, request.reply.ask_id):
+        if not (self.results and request.reply):
+            return
+        if not find_suspended(request.current([*request.history]), request.reply.ask_id):
             self.results.approvals = dict.fromkeys(self.results.approvals, ToolDenied(CHANGED))
 
     def is_outdated(self, request: AgentRequest) -> bool:
