@@ -267,7 +267,7 @@ class Connection:
     async def _attempt(self, work: Awaitable[T], seconds: float) -> T | _Trouble:
         try:
             async with asyncio.timeout(seconds):
-                return await work
+                done = await work
         except TimeoutError:
             late = f"the server did not answer within {seconds:g} seconds."
             return _Trouble(late, late, late)
@@ -276,12 +276,15 @@ class Connection:
             kind = AWAY if reason == AWAY else REPORTED
             return _Trouble(reason, reason, kind, is_answer=isinstance(error, ToolFailed))
         except asyncio.CancelledError:
-            if (task := asyncio.current_task()) and task.cancelling():
-                raise
             return _Trouble(BROKE_OFF, "cancelled from within", BROKE_OFF)
         except Exception as error:  # noqa: BLE001 - a foreign process and two libraries may raise anything
             kind = type(error).__name__
             return _Trouble(BROKE_OFF, f"{kind}: {self._reason(str(error))}", kind)
+        finally:
+            # Cancelled from outside. The packages lose that while they end a session: run() would then never end.
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError
+        return done
 
     def _reason(self, text: str) -> str:
         """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""

@@ -560,6 +560,25 @@ async def test_a_process_that_is_still_starting_ends_with_us() -> None:
     assert not is_there(process)
 
 
+async def test_it_ends_when_told_to_while_a_server_that_has_died_is_being_closed() -> None:
+    """The packages close it in several steps."""
+    use_mcp()
+
+    async def killed(steps: int) -> bool:
+        connection = Watched(real("old", "old"))
+        task = asyncio.create_task(connection.run())
+        await connection.tried()
+        await connection.call("crash", {})
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        ended, _ = await asyncio.wait({task}, timeout=PATIENCE)
+        task.cancel()
+        return bool(ended)
+
+    assert all([await killed(steps) for steps in range(0, 24, 3)])
+
+
 async def has_ended(process: int) -> None:
     """Once it is no more, or only its parent does not know yet."""
     ending = await asyncio.create_subprocess_exec(
