@@ -29,6 +29,7 @@ from state.agent_state import GENERAL
 from state.consent import Consent
 from state.limits import Limits
 from state.message import Appended, Source
+from state.optout import FORGOTTEN
 from turns.turn import Question, Stopped, Turn
 
 log = structlog.get_logger()
@@ -138,8 +139,11 @@ class Records:
         if conversation and (current := conversation.find(question.message.message_id)):
             self._append(question, current, conversation)
 
-    def said(self, question: Question, record: MessageRecord, tokens: int = 0) -> MessageRecord | None:
-        """Appends a message to the transcript of the question's channel. tokens: as the provider counted.
+    def said(
+        self, question: Question, record: MessageRecord, tokens: int = 0, *, wordless: bool = False
+    ) -> MessageRecord | None:
+        """Appends a message to the transcript of the question's channel. tokens: as the provider counted. wordless:
+        that it was said, so that it is known by its id if it is deleted, but not its words.
 
         An answer that may quote somebody who was forgotten while it was made is dropped instead, as is one that was
         deleted meanwhile. Returns the message as appended, or None.
@@ -148,6 +152,7 @@ class Records:
         if conversation and conversation.is_deleted(record.message_id):
             return None
         record = (conversation and conversation.find(record.message_id)) or record
+        record = replace(record, content="", readable=FORGOTTEN, images=(), files=()) if wordless else record
         return self._append(question, record, conversation, tokens)
 
     def _append(
@@ -162,7 +167,8 @@ class Records:
         return record
 
     def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:
-        """Appends a turn's messages to the transcript, with its instructions, tool calls and tool results.
+        """Appends a turn's messages to the transcript, with its instructions, tool calls and tool results; without any
+        words where they may quote a question that was deleted since.
 
         Calls and results are deleted with any message told before them, and with the words of anybody they may quote.
         """
@@ -172,8 +178,8 @@ class Records:
         tokens, size = tokens_said(answer) if answer else 0, sum(len(record.content) for record in records)
         # The provider counted the answer as a whole; each message gets a share by its length.
         shares = [-(-tokens * len(record.content) // size) if size else 0 for record in records]
-        said = list(filter(None, map(partial(self.said, question), records, shares)))
-        if not said:
+        said = list(filter(None, map(partial(self.said, question, wordless=turn.is_tainted), records, shares)))
+        if turn.is_tainted or not said:
             return
         message_id = question.message.message_id
         if turn.instructions:

@@ -81,7 +81,7 @@ class TurnMaker:
             silence = silence_of(turn, outcome)
             ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
         self._records.ended(turn, silence)
-        self._records.answered(turn, () if turn.is_tainted else post.standing)
+        self._records.answered(turn, post.standing)
         if ended != f"undelivered_{Problem.UNREACHABLE}":  # that one may be posted after a restart
             self._pending.done(newest.channel_id)
         where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}

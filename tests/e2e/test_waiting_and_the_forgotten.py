@@ -220,10 +220,9 @@ async def test_what_people_were_to_allow_is_not_done_once_an_answer_that_it_may_
         await is_not_done(stage, card)
 
 
-async def test_an_answer_that_is_deleted_is_not_told_though_one_question_of_several_was_withdrawn(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before the model was told any of them, as while files are read or another model picks the agent."""
+async def answered_but_for_a_withdrawn_question(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Message:
+    """The answer to Ben. Ada's question was withdrawn before the model was told any of them, as while files are read or
+    another model picks the agent."""
     read, is_reading, may_read = Preparing.attached, asyncio.Event(), asyncio.Event()
 
     async def late(*given: Any) -> Mapping[str, Reading]:
@@ -237,17 +236,36 @@ async def test_an_answer_that_is_deleted_is_not_told_though_one_question_of_seve
     scene.stub.replies.append(Reply(f"The word is {SECRET}."))
     for who in ("Ben", "Ada"):
         await scene.decision(question := scene.mention(who, f"{who} wants a word"))
-    monkeypatch.setattr(Preparing, "attached", late)
-    gate.set()
-    await is_reading.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(Preparing, "attached", late)
+        gate.set()
+        await is_reading.wait()
     await scene.delete(question)
     may_read.set()
     await scene.until(lambda: SECRET in scene.said()[-1].content)
     assert "Ben wants" in scene.told()
     assert "Ada wants" not in scene.told()
     await scene.at_rest()
-    await scene.delete(scene.said()[-1])
-    await is_neither_told_nor_kept(scene)
+    return scene.said()[-1]
+
+
+@pytest.mark.parametrize("when", ["at once", "after a kill", "over a kill"])
+async def test_an_answer_that_is_deleted_is_not_told_though_one_question_of_several_was_withdrawn(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    async with life(stage):
+        answer = await answered_but_for_a_withdrawn_question(stage, monkeypatch)
+        if when == "at once":
+            await stage.delete(answer)
+            await is_neither_told_nor_kept(stage)
+            return
+        await kill(stage)
+    if when == "over a kill":
+        stage.pg.delete(answer)
+    async with life(stage):
+        if when == "after a kill":
+            await stage.delete(answer)
+        await is_neither_told_nor_kept(stage)
 
 
 @pytest.mark.parametrize("when", ["afterwards", "while they run"])
