@@ -23,7 +23,8 @@ SPEAKING_TO = frozenset("you you_social can_you make please thanks go stop ok ye
 """Classes of words in a text that ends in a name, which show that it calls that person."""
 
 FIRST_WORD = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?@?([^\W\d_]{3,20}),\s", re.IGNORECASE)
-ASKING_PERSON = frozenset({"you_social", "can_you", "we"})
+ASKING_ONE = frozenset({"you_social", "can_you"})
+ASKING_PERSON = ASKING_ONE | {"we"}
 """Classes of words that follow the name of whoever is asked something."""
 NO_NAMES = frozenset(
     "interesting awesome amazing anyway anyways well sorry wow hello lovely wonderful brilliant fine excellent "
@@ -31,6 +32,7 @@ NO_NAMES = frozenset(
     "unfortunately sadly luckily hopefully surely certainly definitely absolutely besides however meanwhile "
     "otherwise instead first second third firstly secondly lastly finally afterwards earlier question congrats "
     "congratulations welcome damn whoa ugh understood noted brb btw übrigens schade toll krass schön interessant "
+    "phew uhm umm erm hum hrm dunno yer gosh golly meh aw aww eh ooh argh tbh imo maybe perhaps rather "
     "entschuldigung außerdem trotzdem wunderbar pardon désolé intéressant interesante perdona disculpa además "
     "interessante scusa inoltre desculpa além sympa".split()
 )
@@ -109,10 +111,11 @@ def names_at_ends(wording: Wording) -> tuple[str, ...]:
 def calls_stranger(content: str, wording: Wording, bot_name: str = "") -> bool:
     """Whether it asks somebody whose name nobody there has: "Ben, shall we go?", where no Ben has spoken yet.
 
-    Takes for a name any capitalised first word before a comma that is in no class of other words, nor the bot's name.
+    Takes for a name any capitalised first word before a comma that is in no class of other words, nor the bot's name,
+    and one in lower case where the rest asks one person: "mike, can you look at it?".
     """
     if wording.talk.isdisjoint(ASKING_PERSON) or not (found := FIRST_WORD.match(content)):
         return False
     word, key = found[1], found[1].casefold()
     is_name = not any(key in known for known in (NO_NAMES, KNOWN, TOO_COMMON, TALK_OF, words_of_name(bot_name)))
-    return is_name and word.istitle()
+    return is_name and (word.istitle() or (word.islower() and not wording.talk.isdisjoint(ASKING_ONE)))
