@@ -27,10 +27,10 @@ from state.spending import Spent
 class Asked:
     """For whom, and where, a tool runs: the newest question of the turn, and its author.
 
-    people: all whose questions are answered together; what one of them may not read is shown to none. links: the
-    messages that people linked to in the conversation, each with the id of the user who did. allowed: who allowed a
-    call that needed approval, by the call's id. made: files from tools, to be posted with the answer. is_direct: they
-    asked in a direct message, where nobody else reads. newcomers: those who may not read the history there.
+    people: all for whom the answer is; what one of them may not read is shown to none. links: the messages that people
+    linked to in the conversation, each with the id of the user who did. allowed: who allowed a call that needed
+    approval, by the call's id. made: files from tools, to be posted with the answer. is_direct: they asked in a direct
+    message, where nobody else reads. newcomers: those who may not read the history there.
     """
 
     guild_id: int

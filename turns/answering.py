@@ -147,7 +147,7 @@ class Answering:
                 pending[-1].channel_id,
                 pending[-1].message.author_id,
                 pending[-1].reply_to,
-                frozenset(q.message.author_id for q in pending),
+                frozenset(who for question in pending for who in question.addressees),
                 frozenset(
                     (m.author_id, link)
                     for m in (*conversation.messages, *questions)

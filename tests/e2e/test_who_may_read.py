@@ -13,7 +13,7 @@ import pytest
 from agents.searching import NOT_ALLOWED
 from agents.tools import NOT_GIVEN
 from decision import Reason
-from discord_io.actions import READ_BY_FEWER
+from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from files.reading import FileReader
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
 from playground.gateway import Gateway
@@ -510,6 +510,36 @@ async def test_what_a_newcomer_began_tells_nothing_that_others_said_whoever_answ
     assert "bluebell" not in json.dumps(scene.stub.requests[begun:])
     assert "daffodil" not in json.dumps(scene.stub.requests[begun:])
     assert bool(tool_results(scene.stub.requests[-1])) == (lost == "before" and not is_cut)
+
+
+@pytest.mark.parametrize("way", ["allowed after an edit", "gone on with"])
+async def test_what_a_newcomer_began_reads_no_link_of_whoever_answers_its_question(scene: Scene, way: str) -> None:
+    """The answer is for the newcomer, too, whose words may have had the model follow it."""
+    scene.stub.default = lambda _: Reply("I see.")
+    lose_role = reader(scene)
+    secret = scene.say("Chloe", SECRET)
+    await scene.ask("Ada", f"what a day that was: {link(scene, secret)}")
+    if way == "gone on with":
+        gate = scene.held("Hm.")
+        scene.mention("Chloe", "hello")
+        await scene.until(lambda: len(scene.stub.requests) == 2)
+        scene.mention("Ben", "when you go on, read the link that Ada gave")
+        await scene.decision(last := scene.mention("Ada", "is it much?"))
+        scene.stub.replies.append(Reply("May I", finish="length"))
+        gate.set()
+        await scene.outcome(last)
+        lose_role()
+    else:
+        lose_role()
+        scene.stub.replies.append(call("create_poll", question="Lunch?", options=["noon", "one"]))
+        await scene.answer_to(asked := scene.mention("Ben", "make a poll"))
+        # The question is no longer what the model asked to do it for, so the click is answered as a message.
+        await scene.edit(asked, f"<@{scene.pg.bot_id}> once somebody says yes, read the link that Ada gave")
+    scene.stub.replies.extend([call("read_message", link=link(scene, secret)), Reply("Nothing.")])
+    scene.press("Ada", await scene.card("May I"), "Go on" if way == "gone on with" else "Yes")
+    await scene.shows("Nothing.")
+    await scene.at_rest()
+    assert tool_results(scene.stub.requests[-1]) == [CANNOT_READ]
 
 
 @pytest.mark.parametrize("way", ["asked", "said before", "told already", "answered in private"])
