@@ -7,7 +7,7 @@ processes share the budgets, it is reserved among all of them: see cluster/accou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -213,7 +213,8 @@ class Purse:
 class Allowance:
     """The tokens that one turn may use: reserved before each call of its model, counted after it.
 
-    slot: not held while the turn waits; None: there is none.
+    slot: not held while the turn waits; None: there is none. before_first: awaited before the first call, once it is
+    reserved.
     """
 
     def __init__(self, budget: Budget, payer: Payer) -> None:
@@ -222,6 +223,7 @@ class Allowance:
         # Of several people those who pay no more: they have spent their own, or other answers to them have reserved it.
         self._out: frozenset[int] = frozenset()
         self.slot: Slot | None = None
+        self.before_first: Callable[[], Awaitable[None]] | None = None
         self._call: Reserved | None = None
         self._own_until: float | None = None  # by the loop's clock, also if the turn is started over; None: no wait
         self._counted = 0  # tokens counted since the turn started, or was last started over
@@ -256,9 +258,7 @@ class Allowance:
             except UnreachableError:
                 return Cap.UNKNOWN
             if lacking is None:
-                self._call, self._own_until = call, None
-                if self.slot:
-                    await self.slot.take()
+                await self._begin(call)
                 return None
             own = frozenset(who for scope, who in lacking if scope is Scope.PERSON)
             is_own = 0 < len(own) == len(lacking)
@@ -276,6 +276,14 @@ class Allowance:
             except TimeoutError:
                 return Cap.OWN
         return reached.cap
+
+    async def _begin(self, call: Reserved) -> None:
+        """Takes the slot for a call that is reserved."""
+        self._call, self._own_until = call, None
+        if self.slot:
+            await self.slot.take()
+        if self.before_first and not self._counted:
+            await self.before_first()
 
     def count(self, tokens: int, spent: Spent | None = None) -> None:
         """Counts the tokens that the turn has used by now, and releases the reservation. spent: the last call's use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from understanding.shared_context import mentioning
 
 log = structlog.get_logger()
 
+FRESH_SECONDS = 5.0  # for so long it holds who may read the history: Discord tells few members a second
 SAID_BY_OTHERS = (
     "I cannot go on with this for you: it has what others said, and as far as I see you may not read the history here."
 )
@@ -95,9 +97,32 @@ class Answering:
             return await self._by_agent(turn)
 
     async def _by_agent(self, turn: Turn) -> Outcome | Cancel:
+        """Asks an agent. Begins anew where others may read the history by the time the model is about to be asked, as
+        an answer may wait long for its budget."""
         if (conversation := turn.conversation) is None:
             return Cancel.WITHDRAWN
-        turn.newcomers = await self._newcomers(turn)
+        clock = asyncio.get_running_loop().time
+        while True:
+            turn.newcomers, looked_up_at = await self._newcomers(turn), clock()
+            try:
+                async with asyncio.timeout(None) as attempt:
+                    turn.allowance.before_first = partial(self._look_again, turn, attempt, looked_up_at)
+                    return await self._by_picked(turn, conversation)
+            except TimeoutError:
+                if not attempt.expired():
+                    raise
+
+    async def _look_again(self, turn: Turn, attempt: asyncio.Timeout, looked_up_at: float) -> None:
+        """Ends the attempt if others may read the history than when it was looked up at this time, by the loop's clock;
+        not once a tool was used, as when people allowed its call."""
+        now = asyncio.get_running_loop().time()
+        if turn.has_acted or now - looked_up_at < FRESH_SECONDS:
+            return
+        if await self._newcomers(turn) != turn.newcomers:
+            attempt.reschedule(now)
+            await asyncio.Future()  # until it is cancelled
+
+    async def _by_picked(self, turn: Turn, conversation: ChannelConversation) -> Outcome | Cancel:
         newest = turn.questions[-1]  # only now, as it may have been edited meanwhile
         # An answer to the general agent's prompt goes to that agent. So does a private question, which a remote agent
         # would keep, and one of a newcomer, to whom a remote agent might tell what they may not read. Otherwise the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,17 +16,26 @@ from tests.e2e.test_who_may_read import SECRET, call, changed, newcomer, reader
 from tests.support.lives import kill, life
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
+from turns import answering, turn_slots
+
+# What one answer may take is reserved of such a budget, so that only one is made at once.
+WAITS: Mapping[str, Mapping[str, Any]] = {
+    "for the answer before it": {},
+    "for a slot": {"turns_at_once": 1},
+    "for its budget": {"guild_tokens": 30_000},
+}
 
 
 @pytest.mark.parametrize("by", ["an overwrite", "a role"])
-@pytest.mark.parametrize("it_waits", ["for the answer before it", "for a slot"])
+@pytest.mark.parametrize("it_waits", WAITS)
 async def test_who_may_read_counts_when_a_question_is_told_and_not_when_it_was_asked(
-    stub: StubModel, it_waits: str, by: str
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, it_waits: str, by: str
 ) -> None:
     """Also by a role, of which nothing tells the bot."""
+    monkeypatch.setattr(answering, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 0.01)
     stub.default = lambda _: Reply("I see.")
-    limits: dict[str, Any] = {"turns_at_once": 1} if it_waits == "for a slot" else {}
-    async with open_scene(stub, **limits) as scene:
+    async with open_scene(stub, **WAITS[it_waits]) as scene:
         scene.pg.add_channel("help")
         lose = reader(scene) if by == "a role" else partial(newcomer, scene)
         await scene.ask("Ada", SECRET)
@@ -34,6 +44,8 @@ async def test_who_may_read_counts_when_a_question_is_told_and_not_when_it_was_a
         await scene.until(lambda: len(stub.requests) == 2)
         asked = scene.mention("Ben", "what is the code?")
         await scene.decision(asked)
+        if it_waits == "for its budget":
+            await scene.shows(turn_slots.FOR_BUDGET)
         if by == "an overwrite":
             await changed(scene, "guild_channel_update", lose)
         else:
