@@ -24,7 +24,7 @@ from place import Place, PlaceKind
 from shards import Shards
 from state.consent import Consent
 from state.direct_messages import DirectMessages
-from state.message import NOBODY
+from state.message import NOBODY, UNTRACED
 
 log = structlog.get_logger()
 
@@ -51,7 +51,8 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question with its answer, as they may be kept. people: the users whose words the answer may be based on."""
+    """A question with its answer, as they may be kept. people: the users whose words the answer may be based on, with
+    UNTRACED: what tools read for it is not known."""
 
     place: Place
     question: MessageRecord
@@ -281,7 +282,7 @@ class Backlog:
             return None
         stands = {part.message_id for part in self.answer(messages, asked.id, ())}.difference(known)
         people = frozenset(m.author.id for m in messages if is_persons(m) and m.id < max(stands, default=0))
-        people |= question.drew_on.union(deleted_by)
+        people |= question.drew_on.union(deleted_by, [UNTRACED] if stands else [])
         said = (
             MessageRecord(
                 author=name,

@@ -17,6 +17,8 @@ from followup.learning import Removal
 from persistence.holders import Forget, Holders
 from persistence.people import People
 from persistence.snapshots import Snapshots
+from state.message import UNTRACED
+from storage.store import ANY
 
 log = structlog.get_logger()
 
@@ -77,16 +79,28 @@ class Privacy:
     async def forget_person(
         self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _guild_id: True
     ) -> bool:
-        """Forgets a person's messages. is_here: whether to do so in a guild's channels, or, with 0, in direct
-        messages."""
+        """Forgets a person's messages, and answers that may quote them. is_here: whether to do so in a guild's
+        channels, or, with 0, in direct messages."""
         channels = [each for each in self._snapshots.channels if is_here(self._snapshots.guild_of(each))]
         what = Forget(channels, author_id=user_id, through=at)
-        await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here))
+        await self._forget(what, partial(self._forget_stored, [user_id], is_here), *self._drawing_on([UNTRACED], at))
         return True
+
+    def _drawing_on(self, sources: Iterable[int], at: int) -> list[Forget]:
+        """Requests to forget answers out of what tools read elsewhere. sources: ids of channels, and UNTRACED."""
+        # An answer lists the channels where its words were read among the people whose words they are.
+        drawing_on = self._conversations.drawing_on
+        return [Forget(drawing_on(each), author_id=each, through=at) for each in sources]
+
+    async def _forget_stored(self, sources: Iterable[int], is_here: Callable[[int], bool], through: int = ANY) -> None:
+        """Removes from transcripts what these people said, answers that may quote it or have words of these channels,
+        and those that may have anybody's."""
+        for each in (*sources, UNTRACED):
+            await self._snapshots.forget_person(each, is_here, through)
 
     async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _: True) -> None:
         """Removes what forget_person() failed to remove; what they have said since stays, and is answered."""
-        await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
+        await self._remove(partial(self._forget_stored, [user_id], is_here, at))
         self._snapshots.store_row(UNDONE, user_id, None)
 
     def forget_logged(self) -> None:
@@ -102,13 +116,9 @@ class Privacy:
 
         async def remove() -> None:
             await self._remove_channels(gone)
-            for each in gone:
-                await self._snapshots.forget_person(each)
+            await self._forget_stored(gone, lambda _: True)
 
-        # An answer lists the channels where its words were read among the people whose words they are.
-        drawing_on = self._conversations.drawing_on
-        quoting = [Forget(drawing_on(each), author_id=each, through=at) for each in gone]
-        await self._forget(Forget(gone, through=at), remove, *quoting)
+        await self._forget(Forget(gone, through=at), remove, *self._drawing_on([*gone, UNTRACED], at))
         return True
 
     def continued_in(self, channel_id: int) -> list[int]:
@@ -121,9 +131,10 @@ class Privacy:
         there, and what this process logged of it; also what forget_channel() failed to remove, if this process has the
         channel. is_here: as in forget_person()."""
         self._decision_log.add(Removal(channel_id=channel_id, through=at))
-        self._holders.forget(Forget(self._conversations.drawing_on(channel_id), author_id=channel_id, through=at))
+        for quoting in self._drawing_on([channel_id, UNTRACED], at):
+            self._holders.forget(quoting)
         await self._remove(partial(self._snapshots.forget_where, lambda channel, _guild: channel == channel_id, at))
-        await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
+        await self._remove(partial(self._forget_stored, [channel_id], is_here, at))
         self._snapshots.store_row(CHANNEL_UNDONE, channel_id, None)
 
     async def forget_deleted_channel(self, channel_id: int) -> None:

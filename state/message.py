@@ -16,6 +16,7 @@ GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", r
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
 NO_CALLS: frozenset[str] = frozenset()
+UNTRACED = 1 << 40  # in drew_on: it may have anybody's words, as nothing tells whose; below all of Discord's ids
 LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20}|@me)/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
 REPLY_EXCERPT = 300  # characters of a replied-to message that a reply quotes

@@ -14,6 +14,7 @@ import pytest
 from discord_io.backlog import Backlog
 from persistence.lifecycle import ALIVE
 from playground.model import Message
+from tests.e2e.test_who_may_read import call, link
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
@@ -118,6 +119,40 @@ async def test_an_answer_that_stands_goes_with_whoever_deleted_what_it_is_based_
         assert scene.journal.find("recalled")
         await scene.use("Chloe", "forget")
         await scene.ask("Ada", "what was that?")
+        assert "Bluebell" not in scene.told()
+        await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Bluebell")
+
+
+@pytest.mark.parametrize("silence", [0, 200], ids=["its conversation is alive", "it has expired"])
+@pytest.mark.parametrize("by", ["whoever said it", "who manages the channel"])
+async def test_an_answer_that_stands_goes_with_what_was_read_for_it_elsewhere(
+    scene: Scene, by: str, silence: float
+) -> None:
+    """Which channels and whose words that were, only the process that died knew."""
+    assert scene.clock
+    scene.stub.default = lambda _: Reply("I see.")
+    async with life(scene):
+        told = scene.mention("Chloe", "my cat is called Bluebell", channel="random")
+        await scene.answer_to(told)
+        scene.pg.allow(told.channel_id, "manage_channels", member=scene.pg.person("Ben"))
+    async with unstored(scene):
+        scene.stub.replies.extend([call("read_message", link=link(scene, told)), Reply("It is called Bluebell.")])
+        await scene.ask("Ada", f"what is it called? {link(scene, told)}")
+    scene.clock.advance(silence)
+    async with life(scene):
+        await scene.at_rest()
+        assert scene.journal.find("recalled")
+        scene.stub.replies.append(Reply("Bluebell, as I said."))
+        await scene.ask("Ada", "what was that?")
+        assert "It is called Bluebell." in scene.told()
+        if by == "whoever said it":
+            await scene.use("Chloe", "forget")
+        else:
+            await scene.use("Ben", "forget", channel="random", everything=True)
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Bluebell")
+        await scene.ask("Ada", "and what was that?")
         assert "Bluebell" not in scene.told()
         await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "Bluebell")
