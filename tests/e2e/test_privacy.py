@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -19,9 +20,11 @@ from discord_io.channel_history import HISTORY_MESSAGES
 from followup.decision_file import FILE_NAME
 from persistence.open_store import DATABASE
 from state.optout import UNREAD
+from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
+from web.site import Site
 
 SECRET = "Timotheus"
 TELLS = f"my cat is called {SECRET}"
@@ -128,6 +131,34 @@ async def test_who_opted_out_is_named_for_their_own_answer_only(scene: Scene, fo
     assert "Ada" not in scene.told()
     await settled(scene)
     assert not on_disk(folder, "Ada")
+
+
+@pytest.mark.parametrize("way", ["read elsewhere", "in a reply", "in the next conversation"])
+async def test_the_console_shows_no_answer_that_may_quote_who_opted_out(scene: Scene, way: str) -> None:
+    """Also where they were not answered themselves."""
+    await scene.use("Ada", "optout")
+    scene.stub.replies.append(Reply(f"Your cat is called {SECRET}."))
+    answer = await scene.ask("Ada", TELLS, channel="random")
+    scene.bot.conversations.end(answer.channel_id)
+    where = "general" if way == "read elsewhere" else "random"
+    for number in range(HISTORY_MESSAGES if way == "in a reply" else 0):
+        scene.say("Ben", f"number {number}", channel=where)
+    if way == "read elsewhere":
+        scene.stub.replies.append(call("read_message", link=link(scene, answer)))
+    scene.stub.replies.append(Reply(f"The cat is called {SECRET}."))
+    reply_to = {"reply_to": answer.id} if way == "in a reply" else {}
+    await scene.ask("Ben", f"what is {link(scene, answer)}", channel=where, **reply_to)
+    assert SECRET in json.dumps(scene.stub.requests[-1])
+    site = Site(scene.bot.health, is_local=True, shows_content=True)
+    site.show(scene.bot.shown)
+    page = f"places/{scene.pg.guild_id}/{scene.pg.channel(where)}"
+    cookies = aiohttp.CookieJar(unsafe=True)  # also of a host that has no name
+    async with site.served(0, "127.0.0.1") as address, aiohttp.ClientSession(cookie_jar=cookies) as browser:
+        await browser.get(f"{address}/console")  # which sets the cookie
+        async with browser.get(f"{address}/console/{page}") as response:
+            shown = await response.text()
+    assert "what is" in shown
+    assert SECRET not in shown
 
 
 async def test_what_was_said_before_opting_out_is_gone_and_does_not_come_back_from_the_history(

@@ -102,8 +102,11 @@ class _Reading:
         self._unfinished = {q.message.message_id for q in shown.turns.pending.of(channel_id).questions}
         names = {**(conversation.names if conversation else {}), **{m.author_id: m.author for m in own}}
         self._names = {who: name for who, name in names.items() if who not in shown.opted_out}
-        # Opted-out people whom it answered: later answers may quote them.
-        self._unread = frozenset(who for m in own for who in m.addressees if who in shown.opted_out)
+        # Opted-out people whom it answered, here or where it read that: later answers may quote them. Those who only
+        # spoke here were not read.
+        answered = frozenset(who for m in own for who in m.addressees)
+        read = answered | conversation.looked_up if conversation else answered
+        self._unread = read & shown.opted_out
 
     def row(self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None) -> Row | None:
         """The row of a message. None: its author has opted out."""
