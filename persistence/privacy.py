@@ -83,14 +83,15 @@ class Privacy:
         channels, or, with 0, in direct messages."""
         channels = [each for each in self._snapshots.channels if is_here(self._snapshots.guild_of(each))]
         what = Forget(channels, author_id=user_id, through=at)
-        await self._forget(what, partial(self._forget_stored, [user_id], is_here), *self._drawing_on([UNTRACED], at))
+        await self._forget(what, partial(self._forget_stored, [user_id], is_here), *self._drawing_on([], at))
         return True
 
-    def _drawing_on(self, sources: Iterable[int], at: int) -> list[Forget]:
-        """Requests to forget answers out of what tools read elsewhere. sources: ids of channels, and UNTRACED."""
+    def _drawing_on(self, channel_ids: Iterable[int], at: int) -> list[Forget]:
+        """Requests to forget answers elsewhere out of what tools read in these channels, and any that may have
+        anybody's words."""
         # An answer lists the channels where its words were read among the people whose words they are.
-        drawing_on = self._conversations.drawing_on
-        return [Forget(drawing_on(each), author_id=each, through=at) for each in sources]
+        where = {each: self._conversations.drawing_on(each) for each in (*channel_ids, UNTRACED)}
+        return [Forget(there, author_id=each, through=at) for each, there in where.items() if there or each != UNTRACED]
 
     async def _forget_stored(self, sources: Iterable[int], is_here: Callable[[int], bool], through: int = ANY) -> None:
         """Removes from transcripts what these people said, answers that may quote it or have words of these channels,
@@ -118,7 +119,7 @@ class Privacy:
             await self._remove_channels(gone)
             await self._forget_stored(gone, lambda _: True)
 
-        await self._forget(Forget(gone, through=at), remove, *self._drawing_on([*gone, UNTRACED], at))
+        await self._forget(Forget(gone, through=at), remove, *self._drawing_on(gone, at))
         return True
 
     def continued_in(self, channel_id: int) -> list[int]:
@@ -131,7 +132,7 @@ class Privacy:
         there, and what this process logged of it; also what forget_channel() failed to remove, if this process has the
         channel. is_here: as in forget_person()."""
         self._decision_log.add(Removal(channel_id=channel_id, through=at))
-        for quoting in self._drawing_on([channel_id, UNTRACED], at):
+        for quoting in self._drawing_on([channel_id], at):
             self._holders.forget(quoting)
         await self._remove(partial(self._snapshots.forget_where, lambda channel, _guild: channel == channel_id, at))
         await self._remove(partial(self._forget_stored, [channel_id], is_here, at))

@@ -23,7 +23,7 @@ from playground.server import Playground
 from shards import Shards
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
-from state.message import MessageRecord
+from state.message import UNTRACED, MessageRecord
 from state.optout import OptOut
 from tests.playground.support import Bot
 
@@ -203,7 +203,7 @@ async def test_a_question_with_its_answer_is_given_as_it_may_be_kept(room: Room,
     # Whom it quotes is not known.
     kept = [] if who in forgotten else [first.message_id, second.message_id]
     assert [m.message_id for m in exchange.answer] == kept
-    assert all(m.drew_on == exchange.people == {ada, ben} for m in exchange.answer)
+    assert all(m.drew_on == exchange.people == {ada, ben, UNTRACED} for m in exchange.answer)
     assert exchange.place.channel_id == room.channel
 
 
