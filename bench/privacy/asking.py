@@ -98,7 +98,9 @@ class Asking(Ground):
             for page, self._watch.channel in pages.items():
                 async with browser.get(f"{address}/console/{page}".rstrip("/")) as response:
                     assert response.status in (200, 404)  # an archived thread has no page
-                    self._watch.check_shown(f"on {page}", words_in([await response.text()]))
+                    shown = words_in([await response.text()])
+                    self._watch.check_shown(f"on {page}", shown)
+                    self._watch.check_hides(f"on {page}", shown)
 
     # What people can do about what is kept of them
 

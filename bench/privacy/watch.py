@@ -128,6 +128,14 @@ class Watch:
         """Checks what people are shown beside answers: the judge's words may repeat a title that a thread had."""
         self.check(f"shown {how}", [word for word in words if not self._words.is_former_title(word)], asked)
 
+    def check_hides(self, how: str, words: Iterable[str]) -> None:
+        """Checks that the console shows nothing that somebody said while opted out, as they still are, also in answers
+        that are kept. What somebody else forwarded may count as theirs."""
+        forwarded = {said.word for said in self._words.forwards}
+        for first in (self._words.first[word] for word in words if word not in forwarded):
+            if first.private and first.author_id in self._words.opted_out:
+                self.find(f"shown {how}, though its author opted out", first.word)
+
     def find(self, what: str, word: str) -> None:
         self.found.append(f"{what}: {self._words.first[word]}, in {self.channel}")
         self.log.append(f"!! {self.found[-1]}")
