@@ -119,6 +119,13 @@ class ConversationManager:
         conversation = self.get(channel_id)
         return conversation.find(message_id) if conversation else None
 
+    def read_or_answered(self, channel_id: int) -> frozenset[int]:
+        """The people whom the bot answered in the channel's conversation, and those whose words tools or earlier
+        answers brought there."""
+        if (conversation := self.get(channel_id)) is None:
+            return NOBODY
+        return conversation.looked_up.union(*(m.addressees for m in conversation.messages if m.is_bot))
+
     def answered_by(self, channel_id: int, message_ids: Collection[int]) -> set[int]:
         """The ids of the questions that any of these messages of the bot's answer, as far as recorded."""
         conversation = self.get(channel_id)

@@ -240,8 +240,13 @@ class Records:
         return self._decisions.mark
 
     def as_noted(self, question: Question, decision: Decision, since: int) -> Decision:
-        """The decision without a model's words, where these may quote what was deleted or forgotten since the mark."""
-        return self._decisions.as_noted(question.channel_id, decision, since)
+        """The decision without a model's words, where these may quote what was deleted or forgotten since the mark, or
+        somebody who opted out and was answered all the same."""
+        noted = self._decisions.as_noted(question.channel_id, decision, since)
+        if (bare := noted.unquoting) == noted:
+            return noted
+        quoted = self._conversations.read_or_answered(question.channel_id)
+        return bare if any(map(self._consent.is_opted_out, quoted)) else noted
 
     def decided(self, question: Question, decision: Decision, seconds: float) -> None:
         """Records and logs the one decision on a message."""

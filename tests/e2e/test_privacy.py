@@ -149,16 +149,40 @@ async def test_the_console_shows_no_answer_that_may_quote_who_opted_out(scene: S
     reply_to = {"reply_to": answer.id} if way == "in a reply" else {}
     await scene.ask("Ben", f"what is {link(scene, answer)}", channel=where, **reply_to)
     assert SECRET in json.dumps(scene.stub.requests[-1])
+    shown = await shown_of(scene, where)
+    assert "what is" in shown
+    assert SECRET not in shown
+
+
+@pytest.mark.parametrize("when", ["in the conversation", "after it"])
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_console_shows_no_words_of_the_judge_that_may_quote_who_opted_out(stub: StubModel, when: str) -> None:
+    """Which has read what they were answered."""
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        await scene.use("Ada", "optout")
+        stub.replies.append(Reply(f"Your cat is called {SECRET}."))
+        answer = await scene.ask("Ada", TELLS)
+        stub.judge_says, stub.evidence = lambda _: True, lambda _: f"It is about {SECRET}."
+        doubtful = scene.say("Ben", "I would rather take the train")
+        await scene.decision(doubtful)
+        assert SECRET in json.dumps(stub.judged[-1])
+        if when == "after it":
+            scene.bot.conversations.end(answer.channel_id)
+        shown = await shown_of(scene, "general")
+        assert "thought" in shown or "judge" in shown
+        assert SECRET not in shown
+
+
+async def shown_of(scene: Scene, channel: str) -> str:
+    """The console's page of a channel, with people's words."""
     site = Site(scene.bot.health, is_local=True, shows_content=True)
     site.show(scene.bot.shown)
-    page = f"places/{scene.pg.guild_id}/{scene.pg.channel(where)}"
+    page = f"places/{scene.pg.guild_id}/{scene.pg.channel(channel)}"
     cookies = aiohttp.CookieJar(unsafe=True)  # also of a host that has no name
     async with site.served(0, "127.0.0.1") as address, aiohttp.ClientSession(cookie_jar=cookies) as browser:
         await browser.get(f"{address}/console")  # which sets the cookie
         async with browser.get(f"{address}/console/{page}") as response:
-            shown = await response.text()
-    assert "what is" in shown
-    assert SECRET not in shown
+            return await response.text()
 
 
 async def test_what_was_said_before_opting_out_is_gone_and_does_not_come_back_from_the_history(

@@ -104,9 +104,7 @@ class _Reading:
         self._names = {who: name for who, name in names.items() if who not in shown.opted_out}
         # Opted-out people whom it answered, here or where it read that: later answers may quote them. Those who only
         # spoke here were not read.
-        answered = frozenset(who for m in own for who in m.addressees)
-        read = answered | conversation.looked_up if conversation else answered
-        self._unread = read & shown.opted_out
+        self._unread = shown.conversations.read_or_answered(channel_id) & shown.opted_out
 
     def row(self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None) -> Row | None:
         """The row of a message. None: its author has opted out."""
