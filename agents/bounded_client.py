@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from http.cookiejar import CookieJar
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -37,6 +38,9 @@ BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
 MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each line takes 3 us, in one go
+# What is kept of the cookies of all servers of a client, which each request takes along: many servers refuse a request
+# with 8 KB of headers.
+MAX_COOKIES, MAX_COOKIE_BYTES = 50, 4_096
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
@@ -131,6 +135,7 @@ def bound_http(http: Any, max_event: int, max_body: int, part: int = 0) -> Any:
     of a stream, and of any other response; part: as how many each comma and opening bracket counts."""
     _bound_heads()
     http.headers["Accept-Encoding"] = "identity"
+    http.cookies = FewCookies()
     http.event_hooks["response"].append(partial(_bound, max_event, max_body, part))
     return http
 
@@ -153,6 +158,16 @@ async def _bound(max_event: int, max_body: int, part: int, response: Any) -> Non
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
         response.stream = kind(library, response.stream, max_event, max_body, part, is_stream)
+
+
+class FewCookies(CookieJar):
+    """Keeps a few cookies, by which a server with several processes leads a client to the same again. If a server sets
+    more than a request can take along, all are dropped."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        super().extract_cookies(response, request)
+        if len(self) > MAX_COOKIES or sum(len(f"{kept.name}{kept.value}") for kept in self) > MAX_COOKIE_BYTES:
+            self.clear()
 
 
 def leave_out(data: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from structlog.testing import capture_logs
 
 from agents.bounded_client import (
     MAX_BODY_BYTES,
+    MAX_COOKIE_BYTES,
+    MAX_COOKIES,
     MAX_EVENT_BYTES,
     MAX_HEAD_BYTES,
     MAX_ITEMS,
@@ -81,6 +84,18 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-stub")
     yield given.append
+    await runner.cleanup()
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+    """The address of a server that answers so, whatever the length of a header."""
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app, max_field_size=2**20)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
     await runner.cleanup()
 
 
@@ -325,6 +340,39 @@ async def test_what_comes_around_the_body_of_a_response_is_bounded(between: byte
             return
         with pytest.raises(httpx2.RemoteProtocolError):
             await http.get(url)
+
+
+@pytest.mark.parametrize("value", ["", "x" * 3_000])
+async def test_of_cookies_no_more_are_kept_than_a_request_can_take_along(value: str) -> None:
+    sent: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        sent.append(request.headers.get("Cookie", ""))
+        response = web.Response(text="It is so.")
+        for number in range(3 if value else 800):
+            response.set_cookie(f"a{len(sent)}-{number}", value)
+        response.set_cookie("session", "kept")
+        return response
+
+    async with serving(answer) as url, bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES) as http:
+        for _ in range(5):
+            assert (await http.get(url)).status_code == 200
+    assert max(map(len, sent)) <= MAX_COOKIE_BYTES + len("=; ") * MAX_COOKIES
+
+
+async def test_a_server_knows_a_client_again_by_a_few_cookies() -> None:
+    sent: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        sent.append(request.headers.get("Cookie", ""))
+        response = web.Response(text="It is so.")
+        response.set_cookie("node", f"{len(sent)}")
+        return response
+
+    async with serving(answer) as url, bound_http(httpx2.AsyncClient(), 100, 100) as http:
+        for _ in range(3):
+            await http.get(url)
+    assert sent == ["", "node=1", "node=2"]
 
 
 async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve) -> None:
