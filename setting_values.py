@@ -158,8 +158,8 @@ BUDGET_EXAMPLE = "$1 a day, guild $5 a month, channel 200000 tokens a day, perso
 def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]:
     """Reads "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day".
 
-    "off" is no budget. of: the scope of a budget that names none; a place's own budgets, with an `of` other than TOTAL,
-    must not name any. Raises ValueError with a sentence for people.
+    "off" is no budget; of the owner's, nothing else is. of: the scope of a budget that names none; a place's own
+    budgets, with an `of` other than TOTAL, must not name any. Raises ValueError with a sentence for people.
     """
     limits: dict[tuple[Scope, Period, bool], BudgetLimit] = {}
     if text.strip().lower() == "off":
@@ -179,6 +179,8 @@ def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]
         if key in limits:
             raise ValueError(f"“{part}” is a second budget for the same: keep one of the two.")
         limits[key] = BudgetLimit(amount, period, scope, in_money=key[2])
+    if not limits and of is Scope.TOTAL:  # a blank is no decision to have none
+        raise ValueError(f"It is empty: write budgets such as “{example}”, or “off” for none.")
     return tuple(limits.values())
 
 
