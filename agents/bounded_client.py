@@ -37,6 +37,8 @@ PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
+MAX_NAMES = 100  # of the counts in which a server tells the use, which pydantic-ai collects over the whole response
+MAX_NAME = 64  # characters of one
 MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each line takes 3 us, in one go
 # What is kept of the cookies of all servers of a client, which each request takes along: many servers refuse a request
 # with 8 KB of headers.
@@ -104,6 +106,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
         create = provider._http_client_factory  # noqa: SLF001
         provider._http_client_factory = lambda: limit(create())  # noqa: SLF001
     if is_shortened:
+        counts: set[str] = set()
 
         class Shortening(kind):  # type: ignore[misc, valid-type]
             """Shortens parsed data, does not wait for long, and tells of what is sent once more. No public method sees
@@ -113,6 +116,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
                 if isinstance(data, dict):
                     leave_out(data)
                 shorten(data, MAX_ITEMS, MAX_KEYS)
+                leave_out_counts(data, counts)
                 return super()._process_response_data(data=data, **how)
 
             def _should_retry(self, response: Any) -> bool:
@@ -192,6 +196,25 @@ def leave_out(data: dict[str, Any]) -> None:
             data["content_index"] = 0  # else as many empty texts are made for those before
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
             data["delta"] = {"type": "text_delta", "text": ""}
+
+
+def leave_out_counts(data: object, known: set[str]) -> None:
+    """Leaves out of the use that an event or body tells the counts whose names are not known. known: the first
+    MAX_NAMES that came; those of this one are added."""
+    if not isinstance(data, dict):
+        return
+    holding = (data, *(data.get(name) for name in ("response", "message", "x_groq")))
+    nested = [each.get("usage") for each in holding if isinstance(each, dict)]
+    for each in nested:  # the list grows meanwhile
+        if isinstance(each, dict):
+            for name in [*each]:
+                if name in known or (len(known) < MAX_NAMES and len(name) <= MAX_NAME):
+                    known.add(name)
+                else:
+                    del each[name]
+            nested += each.values()
+        elif isinstance(each, list):
+            nested += each
 
 
 def shorten(data: object, items: int, keys: int) -> None:

@@ -31,6 +31,8 @@ from agents.bounded_client import (
     MAX_ITEMS,
     MAX_KEYS,
     MAX_LINES,
+    MAX_NAME,
+    MAX_NAMES,
     PART_BYTES,
     bound_http,
 )
@@ -58,9 +60,18 @@ PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 REQUEST = AgentRequest((), [QUESTION], [QUESTION], PLACE, NOON)
 
 
-def event(delta: dict[str, Any], finish: str | None = None, end: bytes = b"\n\n") -> bytes:
+def event(
+    delta: dict[str, Any], finish: str | None = None, end: bytes = b"\n\n", more: dict[str, Any] | None = None
+) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    body = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    body = {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        **(more or {}),
+    }
     return b"data: " + json.dumps(body).encode() + end
 
 
@@ -452,6 +463,42 @@ async def test_sources_each_of_which_would_be_looked_for_in_the_text_are_not_col
     response = await response_to(serve, name, WITH_SOURCES[name])
     assert response.text == "It is so."
     assert [part.citations for part in response.parts if isinstance(part, TextPart)] == [None]
+
+
+def counting(number: int) -> dict[str, Any]:
+    """A use with counts of names of its own."""
+    named_so = {f"{number}-{count}": 1 for count in range(MAX_KEYS // 2)}
+    details = {"completion_tokens_details": {"x" * 10_000 + f"{number}": 1}}
+    return {"usage": {**USED, "prompt_tokens": 5, "completion_tokens": 5, **named_so, **details}}
+
+
+COUNTING = {
+    "openai-chat:m": (
+        b"".join(event({"content": "It is so."}, more=counting(n)) for n in range(9)) + event({}, "stop")
+    ),
+    "openai-responses:m": named(
+        {"type": "response.created", "response": RESPONSE},
+        *({"type": "response.in_progress", "response": {**RESPONSE, **counting(n)}} for n in range(9)),
+        {"type": "response.completed", "response": RESPONSE},
+    ),
+    "anthropic:m": named(
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": USED}},
+        *({"type": "message_delta", "delta": {"stop_reason": "end_turn"}} | counting(n) for n in range(9)),
+        {"type": "message_stop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+async def test_counts_of_ever_new_names_are_not_collected(
+    serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    used = (await response_to(serve, name, COUNTING[name])).usage
+    assert used.input_tokens
+    assert len(used.details) <= MAX_NAMES
+    assert max(map(len, used.details), default=0) <= MAX_NAME
 
 
 @pytest.mark.parametrize(
