@@ -53,7 +53,8 @@ from state.spending import CHARACTERS_PER_TOKEN, LONG_ANSWER, RARE, Lost, Spent,
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
-MAX_SIGNED_CHARACTERS = 1_000_000  # of what only the provider can read, and is sent again: encrypted thoughts
+# Of what is for the provider itself, and is sent again: encrypted thoughts, and results of tools that it runs unasked.
+MAX_SIGNED_CHARACTERS = 1_000_000
 MAX_PARTS = 1_000  # of one response: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
@@ -87,10 +88,10 @@ class Run:
     have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent before
     without a response; models: the one that answers it, or those that may. called: the number of tool calls. written:
     characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but signs that may
-    each be one or several; has_rare: its text has such; signed: characters of signatures and encrypted thoughts; said:
-    tokens of its text, as the provider counted. may_decline: it may stay silent; is_silent: it does; held: the
-    beginning of the text, until that is known. unseen: tokens reserved for hidden thoughts. finish: how the last
-    response ended, in pydantic-ai's words.
+    each be one or several; has_rare: its text has such; signed: characters of signatures, encrypted thoughts and parts
+    that the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
+    silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
+    thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -204,7 +205,7 @@ class Run:
         self.began_at = self.output
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
-        """Counts the characters of an event: text, thoughts and tool calls. Adds text."""
+        """Counts the characters of an event: text, thoughts, tool calls and the rest. Adds text."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._count(text)
@@ -219,6 +220,8 @@ class Run:
                 self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
                 self._count(str(call.args_delta or ""), f"{call.tool_name_delta or ''}{call.tool_call_id or ''}")
+            case PartStartEvent(part=part):
+                self.signed += len(repr(part))
 
     def _count(self, text: str, names: str = "") -> None:
         self.written += len(text) + len(names)

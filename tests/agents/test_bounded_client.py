@@ -533,6 +533,39 @@ async def test_an_event_of_the_responses_api_is_shortened_before_it_is_validated
     assert max(items) < MAX_ITEMS + MAX_KEYS
 
 
+def of_provider(kind: str, result: dict[str, Any], number: int) -> dict[str, Any]:
+    """The end of a call of a tool that the provider itself runs."""
+    item = {"id": f"{kind}-{number}", "type": kind, "status": "completed", **result}
+    return {"type": "response.output_item.done", "output_index": number, "item": item}
+
+
+RESULT = "ж" * (MAX_EVENT_BYTES // 2 - 1_000)  # of tools that were not asked for
+UNASKED: dict[str, dict[str, Any]] = {
+    "mcp_call": {"name": "n", "server_label": "s", "arguments": "{}", "output": RESULT},
+    "code_interpreter_call": {"code": "x", "container_id": "c", "outputs": [{"type": "logs", "logs": RESULT}]},
+    "compaction": {"encrypted_content": "x" * len(RESULT)},
+}
+
+
+@pytest.mark.parametrize("kind", UNASKED)
+@pytest.mark.parametrize("count", [1, 5])
+async def test_of_what_a_provider_adds_by_itself_only_so_much_is_taken(serve: Serve, kind: str, count: int) -> None:
+    events = (of_provider(kind, UNASKED[kind], number) for number in range(count))
+    said = {"type": "response.output_text.delta", **IN_ITEM, "delta": "It is so.", "logprobs": []}
+    done = {"type": "response.completed", "response": RESPONSE}
+    body = b"".join(
+        f"event: {each['type']}\ndata: {json.dumps(each, ensure_ascii=False)}\n\n".encode()
+        for each in ({"type": "response.created", "response": RESPONSE}, *events, said, done)
+    )
+    serve(web.Response(body=body, content_type=STREAM))
+    outcome = await asked("openai-responses:m")
+    if count == 1:
+        assert isinstance(outcome, Answer)
+    else:
+        assert isinstance(outcome, Failure)
+        assert "went on without end" in outcome.detail
+
+
 async def test_a_thought_far_behind_others_makes_none_of_those_before_it(serve: Serve) -> None:
     far = {**IN_ITEM, "content_index": 100 * MAX_ITEMS}
     body = named(
