@@ -184,18 +184,23 @@ def leave_out(data: dict[str, Any]) -> None:
             data |= {"instructions": None, "tools": []}
         case {"choices": list(choices)}:
             del choices[1:]  # only the first is read
-            for choice in choices:
-                match choice:
-                    case {"delta": dict(said)} | {"message": dict(said)}:
-                        said.pop("annotations", None)
-                if isinstance(choice, dict):
-                    choice.pop("logprobs", None)
+            for choice in filter(lambda each: isinstance(each, dict), choices):
+                _leave_out_of_choice(choice, data)
         case {"type": "response.output_text.annotation.added"}:
             data |= {"item_id": "", "annotation": None}
         case {"type": "response.reasoning_text.delta", "content_index": int(index)} if index >= MAX_ITEMS:
             data["content_index"] = 0  # else as many empty texts are made for those before
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
             data["delta"] = {"type": "text_delta", "text": ""}
+
+
+def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any]) -> None:
+    choice.pop("logprobs", None)
+    match choice:
+        case {"delta": dict(said)} | {"message": dict(said)}:
+            said.pop("annotations", None)
+    if "delta" in choice and not choice.get("finish_reason"):
+        data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
 
 
 def leave_out_counts(data: object, known: set[str]) -> None:

@@ -472,10 +472,18 @@ def counting(number: int) -> dict[str, Any]:
     return {"usage": {**USED, "prompt_tokens": 5, "completion_tokens": 5, **named_so, **details}}
 
 
+@pytest.mark.parametrize("follows", [True, False])
+async def test_the_use_that_a_server_tells_anew_with_each_piece_counts_once(serve: Serve, follows: bool) -> None:
+    used = [{"usage": {"prompt_tokens": 3_000, "completion_tokens": n, "total_tokens": 3_000 + n}} for n in range(201)]
+    pieces = b"".join(event({"content": "so "}, more=each) for each in used[:-1])
+    last = {"choices": [], **used[-1]}
+    end = event({}, "stop") + event({}, more=last) if follows else event({}, "stop", more=used[-1])
+    told = (await response_to(serve, "openai-chat:m", pieces + end)).usage
+    assert (told.input_tokens, told.output_tokens) == (3_000, 200)
+
+
 COUNTING = {
-    "openai-chat:m": (
-        b"".join(event({"content": "It is so."}, more=counting(n)) for n in range(9)) + event({}, "stop")
-    ),
+    "openai-chat:m": b"".join(event({}, more={**counting(n), "choices": []}) for n in range(9)) + event({}, "stop"),
     "openai-responses:m": named(
         {"type": "response.created", "response": RESPONSE},
         *({"type": "response.in_progress", "response": {**RESPONSE, **counting(n)}} for n in range(9)),
