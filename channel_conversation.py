@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
@@ -30,16 +29,14 @@ from llm_history import (
 )
 from remote_memory import RemoteMemory
 from state.declines import Declines
-from state.engagement import Engagement, Standing
-from state.message import NOBODY, MessageRecord, Source, requoted
+from state.engagement import Engagement, Heard, Standing
+from state.message import NOBODY, MessageRecord, Source, forget_older_wordings, newest_within, requoted
 from state.optout import UNREAD, without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, maybe_answered, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
-MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
-WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 
 
 @dataclass(slots=True)
@@ -47,8 +44,8 @@ class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
     since: id of its first message, not counting earlier ones put before it. remote: what remote agents were told.
-    names: user id to the author's name; called: a word to the user called by it, 0 where several share it; named:
-    message id to the users it mentions, names or replies to. waits: whether a run in the history waits for an answer.
+    names: user id to the author's name; called: a word to the user called by it, 0 where several share it. waits:
+    whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
     people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
     trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
@@ -66,13 +63,10 @@ class ChannelConversation:
     last_activity: datetime
     messages: list[MessageRecord] = field(default_factory=list)
     llm_history: list[ModelMessage] = field(default_factory=list)
-    engagement: Engagement = field(default_factory=Engagement)
-    engagement_before: Engagement = field(default_factory=Engagement)
     told_through: int = -1
     passed_over: frozenset[int] = NOBODY
     names: dict[int, str] = field(default_factory=dict)
     called: dict[str, int] = field(default_factory=dict)
-    named: dict[int, frozenset[int]] = field(default_factory=dict)
     own: frozenset[int] = NOBODY
     revisions: Revisions = field(default_factory=Revisions)
     unsaid: frozenset[int] = NOBODY
@@ -93,10 +87,13 @@ class ChannelConversation:
     came_from: tuple[int, int] | None = None
     has_other_bots: bool = False
     is_revived: bool = False
+    _heard: Heard = field(default_factory=Heard)
+    _is_heard: bool = False
 
     def __post_init__(self) -> None:
         self.looked_up = self.looked_up.union(*(m.taken_from for m in self.messages)) or NOBODY
-        self._replay(self.messages)
+        self._hold([*self.messages])
+        self._hear_again()
         self.since = self.since or next((m.message_id for m in self.messages), 0)
 
     def add(self, message: MessageRecord, *, by_model: bool = True) -> None:
@@ -120,12 +117,11 @@ class ChannelConversation:
         if message.is_bot and not message.unasked:
             self.declines = self.declines.answered()
         self.since = self.since or message.message_id
-        self._append(message)
+        self._hear(message, self.heard)
 
-    def _append(self, message: MessageRecord) -> None:
+    def _hear(self, message: MessageRecord, heard: Heard) -> None:
         self.messages.append(message)
-        if len(self.messages) > WORDED:
-            self._forget_wordings()
+        forget_older_wordings(self.messages)
         self.size += message.size
         self.has_other_bots |= message.is_other_bot
         if message.is_other_bot:
@@ -140,20 +136,11 @@ class ChannelConversation:
             told_whom = replace(message, reply_to_author_id=answered.author_id) if answered else message
         called = called_by_name(message, self.names, self.called)
         if named := told_whom.named | called if called else told_whom.named:
-            self.named[message.message_id] = named
-        self.engagement_before = self.engagement
+            heard.named[message.message_id] = named
+        heard.before = heard.engagement
         # An offer is addressed to nobody until it is accepted: what people say after it they say to each other.
         if not message.unasked:
-            self.engagement = self.engagement.after(told_whom, called)
-
-    def _forget_wordings(self) -> None:
-        """Frees the cached wording of the message that leaves the newest. Where its author has not spoken since, all
-        but its runs of letters stays twice as long, since a decision reads what the author said before."""
-        leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
-        leaving.forget_wording(whole=leaving.author_id in [m.author_id for m in newest])
-        older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
-        for message in (*self.messages[-2 * WORDED - 1 : -2 * WORDED], *islice(older, 1, 2)):
-            message.forget_wording()
+            heard.engagement = heard.engagement.after(told_whom, called)
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
         """Puts earlier messages before those of the conversation."""
@@ -161,7 +148,8 @@ class ChannelConversation:
         # What was edited or deleted while it was being read is so here, too.
         current = [now for m in earlier if m.message_id not in known and (now := self.revisions.get(m.message_id, m))]
         self.looked_up = self.looked_up.union(*(m.drew_on for m in current)) or NOBODY  # else unknown after a restart
-        self._replay(current + self.messages)
+        self._hold(current + self.messages)
+        self._hear_again()
 
     def asks_for_thread(self, reply_to: int) -> bool:
         """Whether it is long enough for a thread; true only once. reply_to: the question about to be answered."""
@@ -174,7 +162,7 @@ class ChannelConversation:
 
     def engagement_at(self, message: MessageRecord) -> Engagement:
         """The engagement before this message, whether or not it is already recorded."""
-        return self.engagement_before if self._is_newest(message) else self.engagement
+        return self.heard.before if self._is_newest(message) else self.engagement
 
     def before(self, message: MessageRecord, count: int) -> Sequence[MessageRecord]:
         """At most `count` messages of people and the bot before this one, whether or not it is already recorded."""
@@ -186,7 +174,7 @@ class ChannelConversation:
     def named_by(self, message: MessageRecord) -> frozenset[int]:
         """Whom a message mentions, replies to or calls by name, whether or not it is already recorded."""
         if self._is_newest(message):
-            return self.named.get(message.message_id, NOBODY)
+            return self.heard.named.get(message.message_id, NOBODY)
         return message.named | called_by_name(message, self.names, self.called)
 
     @property
@@ -251,7 +239,7 @@ class ChannelConversation:
         if is_edited and not message.is_bot:
             self.remote.leave(self.remote.told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
-            self._replay(self.messages)
+            self._hear_again()
 
     def remove(self, message_ids: Collection[int]) -> None:
         """Drops messages for good: from the record, from replies that quote them, and from the model's history.
@@ -268,7 +256,7 @@ class ChannelConversation:
         count = len(self.messages)
         self._change(dict.fromkeys(message_ids))
         if len(self.messages) < count:
-            self._replay(self.messages)
+            self._hear_again()
 
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
@@ -303,14 +291,14 @@ class ChannelConversation:
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
-        self._replay(self.messages)
+        self._hear_again()
 
     def _knows(self, author_id: int) -> bool:
         """Whether anything here may be from, to or about this person, or quote them."""
         messages = (m for m in (*self.messages, *self.revisions.values()) if m)
-        people = self.people_told_of().union(self.told_off, self.declines.at, self.engagement.people)
+        people = self.people_told_of().union(self.told_off, self.declines.at, self._heard.engagement.people)
         return bool(self.remote.asked or self.remote.told_before) or author_id in people.union(
-            self.engagement_before.people, *((m.author_id, m.reply_to_author_id, *m.addressees) for m in messages)
+            self._heard.before.people, *((m.author_id, m.reply_to_author_id, *m.addressees) for m in messages)
         )
 
     def left_states(self) -> LeftStates:
@@ -330,7 +318,8 @@ class ChannelConversation:
         }
         changes = {**quoting, **changes}
         # A message that differs only by an unfurled link or a quotation has the same words.
-        here, words = self.channel_id, {m.message_id: m.words_in(self.channel_id) for m in self.messages}
+        here = self.channel_id
+        words = {m.message_id: m.words_in(here) for m in self.messages if m.message_id in changes}
         gone = [
             i
             for i, new in changes.items()
@@ -363,17 +352,11 @@ class ChannelConversation:
         """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare."""
         if len(self.messages) <= max_messages and self.size <= max_characters:
             return
-        kept: list[MessageRecord] = []
-        size = 0
-        for message in reversed(self.messages):
-            size += message.size
-            if kept and (len(kept) >= max_messages * 3 // 4 or size > max_characters * 3 // 4):
-                break
-            kept.append(message)
+        kept = newest_within(self.messages, max_messages * 3 // 4, max_characters * 3 // 4)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
         # Replies may quote it yet.
         self.looked_up = self.looked_up.union(*(m.drew_on for m in self.messages[: -len(kept)] if m.is_bot)) or NOBODY
-        self._keep(kept[::-1])
+        self._keep(kept)
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
             told_off = {who for who in told_off if not left.engagement.standing(who).told_off}
@@ -400,8 +383,7 @@ class ChannelConversation:
 
     def cut(self, max_tokens: int) -> Cut | None:
         """What to cut from the model's history so that it fits this many tokens; None where it fits."""
-        own = [m for m in self.messages if m.is_bot]
-        made = cut(self.llm_history, max_tokens, own)
+        made = cut(self.llm_history, max_tokens, own := [m for m in self.messages if m.is_bot])
         if made and made.start:  # its answers may have words in them that were looked up, or that are deleted by now
             left = {tag["message_id"] for tag in tags_in(self.llm_history[made.start :])}
             drawn_on = (m.drew_on for m in own if m.reply_to_id not in left)
@@ -430,21 +412,37 @@ class ChannelConversation:
         return bool(gone)
 
     def _keep(self, messages: list[MessageRecord]) -> None:
+        self._hold(messages)
+        ids = {m.message_id for m in messages}
+        self.own, self.passed_over = (kept and kept & ids for kept in (self.own, self.passed_over))
+        self._heard.named = {message_id: named for message_id, named in self._heard.named.items() if message_id in ids}
+
+    def _hold(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
         self.has_other_bots = any(m.is_other_bot for m in messages)
-        ids = {m.message_id for m in messages}
-        self.own, self.passed_over = (kept and kept & ids for kept in (self.own, self.passed_over))
         self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
-        self.named = {message_id: named for message_id, named in self.named.items() if message_id in ids}
 
-    def _replay(self, messages: Sequence[MessageRecord]) -> None:
-        self.messages, self.size, self.named, self.has_other_bots = [], 0, {}, False
-        trimmed = Engagement()
+    def _hear_again(self) -> None:
+        """Drops what is derived from the messages until it is next used: to read them all takes milliseconds, and
+        somebody may be forgotten in many conversations at once."""
+        trimmed, before = Engagement(), self._heard.engagement
         if self.told_off:  # the only thing still known of trimmed messages
             people = {who: Standing(told_off=True) for who in self.told_off}
-            trimmed = Engagement(bot=self.engagement.bot, bot_name=self.engagement.bot_name, people=people)
-        self.engagement = self.engagement_before = trimmed
-        for message in messages:
-            self._append(message)
+            trimmed = Engagement(bot=before.bot, bot_name=before.bot_name, people=people)
+        self._heard, self._is_heard = Heard(trimmed, trimmed), False
+
+    @property
+    def heard(self) -> Heard:
+        """Whom its messages name, and how people stand with the bot after them."""
+        if not self._is_heard:
+            self._is_heard = True
+            messages, self.messages, self.size, self.names, self.called = self.messages, [], 0, {}, {}
+            for message in messages:
+                self._hear(message, self._heard)
+        return self._heard
+
+    @property
+    def engagement(self) -> Engagement:
+        return self.heard.engagement

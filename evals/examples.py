@@ -145,9 +145,10 @@ def conversation_of(example: Example) -> ChannelConversation:
     conversation = ChannelConversation(CHANNEL, FIRST_DAY, example.now)
     for past in example.context:
         # Messages were left out in between: they count all the same.
-        conversation.engagement = replace(conversation.engagement, number=NUMBER - past.ago)
+        heard = conversation.heard
+        heard.engagement = replace(heard.engagement, number=NUMBER - past.ago)
         conversation.add(record_of(past, example.now))
-    conversation.engagement = _completed(conversation.engagement, example)
+    conversation.heard.engagement = _completed(conversation.engagement, example)
     return conversation
 
 

@@ -101,7 +101,7 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     speakers = [past.author_id for past in window]
-    named = conversation.named
+    named = conversation.heard.named
     targets = [named.get(past.message_id, NONE) for past in window]
     spoke = engagement.bot_spoke
     is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
@@ -173,7 +173,7 @@ def _room(
 def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
     """The other person of the author's last exchange, as in the feature `partner`; None: nobody, or the bot."""
     for past in reversed(conversation.before(message, WINDOW)):
-        targets = conversation.named.get(past.message_id, NONE)
+        targets = conversation.heard.named.get(past.message_id, NONE)
         if past.author_id == message.author_id and targets:
             return min(targets - {bot_user_id}, default=None)
         if message.author_id in targets:

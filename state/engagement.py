@@ -155,6 +155,19 @@ class Engagement:
         return frozenset(who for who, person in self.people.items() if person.spoke and person.spoke.at >= start)
 
 
+@dataclass(slots=True)
+class Heard:
+    """What a channel's messages, read in order, say about who speaks to whom.
+
+    engagement, before: after the newest message, and before it. named: message id to the users it mentions, names or
+    replies to.
+    """
+
+    engagement: Engagement = field(default_factory=Engagement)
+    before: Engagement = field(default_factory=Engagement)
+    named: dict[int, frozenset[int]] = field(default_factory=dict)
+
+
 def _newest(people: dict[int, Standing]) -> dict[int, Standing]:
     """All people, or, above MAX_PEOPLE, the last heard of: three quarters of MAX_PEOPLE."""
     if len(people) <= MAX_PEOPLE:

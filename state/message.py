@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from understanding.names import names_at_ends
@@ -19,6 +20,8 @@ NO_CALLS: frozenset[str] = frozenset()
 UNTRACED = 1 << 40  # in drew_on: it may have anybody's words, as nothing tells whose; below all of Discord's ids
 LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20}|@me)/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
+MAX_JOINED = 100  # older messages hardly matter to a decision, and take 7 us each to read again
+WORDED = 13  # newest messages that cache their wording, 1 kB each; a decision looks at 12 and at a few older ones
 REPLY_EXCERPT = 300  # characters of a replied-to message that a reply quotes
 
 Link = tuple[int, int, int]
@@ -243,6 +246,29 @@ class MessageRecord(_Found):
             + len(self.reply_to_text)
             + 100 * (1 + len(self.images) + len(self.files))
         )
+
+
+def newest_within(messages: Sequence[MessageRecord], count: int, size: int) -> list[MessageRecord]:
+    """The newest messages, at most so many and of this size together, but at least one; oldest first."""
+    kept: list[MessageRecord] = []
+    for message in reversed(messages):
+        size -= message.size
+        if kept and (len(kept) >= count or size < 0):
+            break
+        kept.append(message)
+    return kept[::-1]
+
+
+def forget_older_wordings(messages: Sequence[MessageRecord]) -> None:
+    """Frees the cached wording of the message that leaves the newest ones of a channel. Where its author has not spoken
+    since, all but its runs of letters stays twice as long, since a decision reads what the author said before."""
+    if len(messages) <= WORDED:
+        return
+    leaving, newest = messages[-WORDED - 1], messages[-WORDED:]
+    leaving.forget_wording(whole=leaving.author_id in [m.author_id for m in newest])
+    older = (m for m in reversed(messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
+    for message in (*messages[-2 * WORDED - 1 : -2 * WORDED], *islice(older, 1, 2)):
+        message.forget_wording()
 
 
 class Appended(NamedTuple):

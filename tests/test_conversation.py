@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_conversation import LONG_ANSWERS, WORDED
+from channel_conversation import LONG_ANSWERS
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
 from remote_memory import MAX_REMOTE, RemoteMemory
 from state.agent_state import UMSState
+from state.message import WORDED
 from tests.support.clock import NOON, FakeClock
 from tests.support.discord_payloads import a_bot, a_message
 from tests.support.histories import turn
@@ -275,10 +276,10 @@ def test_to_whom_a_message_is_is_kept_with_it(manager: ConversationManager) -> N
         said(BEN, "ben is late"),
     ]
     conversation = manager.start(CHANNEL, messages)
-    assert [conversation.named.get(m.message_id) for m in messages] == [None, {BEN}, {ANNA}, {CLEO}, {BEN}, None]
+    assert [conversation.heard.named.get(m.message_id) for m in messages] == [None, {BEN}, {ANNA}, {CLEO}, {BEN}, None]
     assert conversation.engagement.standing(BEN).addressed
     conversation.revise(replace(messages[1], content="are you coming"))
-    assert messages[1].message_id not in conversation.named
+    assert messages[1].message_id not in conversation.heard.named
 
 
 def test_the_answer_that_makes_a_conversation_long_counts_before_it_is_posted_and_once(
@@ -297,16 +298,16 @@ def test_whoever_is_renamed_is_called_by_the_new_name(manager: ConversationManag
     conversation = manager.start(CHANNEL, [said(BEN, "hi"), said(BEN, "hi", author="Maximilian")])
     for text in ("maximilian are you coming", "max, Maximilian"):
         conversation.add(message := said(ANNA, text))
-        assert conversation.named[message.message_id] == {BEN}
+        assert conversation.heard.named[message.message_id] == {BEN}
 
 
 def test_names_and_targets_go_with_the_messages(manager: ConversationManager) -> None:
     conversation = manager.start(CHANNEL, [said(BEN, "hi"), *(said(ANNA, "ben hi") for _ in range(10))])
     conversation.trim(8, 10_000)
     assert conversation.called == {"anna": ANNA}
-    assert conversation.named.keys() == {m.message_id for m in conversation.messages}
+    assert conversation.heard.named.keys() == {m.message_id for m in conversation.messages}
     conversation.forget(ANNA)
-    assert (conversation.called, conversation.named) == ({}, {})
+    assert (conversation.called, conversation.heard.named) == ({}, {})
 
 
 # What is a remote agent's business

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
+from state.engagement import Engagement
 from state.message import REPLY_EXCERPT, Source, sources_of, sources_of_reading
 from state.optout import FORGOTTEN
 from state.revisions import MAX_EDITED, MAX_REVISIONS
 from tests.support.clock import NOON, FakeClock
 from tests.support.histories import model_reads, turn
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, replied, said
 
 IMAGE = "https://cdn.example/cat.png"
 Change = Callable[[ConversationManager, MessageRecord], object]
@@ -219,6 +220,35 @@ def test_whoever_told_the_bot_off_long_ago_is_left_alone_whatever_is_edited_sinc
     conversation.trim(1, 10_000)
     manager.forget_author(CHANNEL, BEN)
     assert not conversation.engagement.standing(BEN).told_off
+
+
+@pytest.mark.parametrize("is_told_off", [False, True])
+def test_whoever_is_forgotten_is_gone_at_once_and_what_is_left_is_read_when_it_is_next_used(
+    monkeypatch: pytest.MonkeyPatch, is_told_off: bool
+) -> None:
+    """Since somebody may have spoken in many conversations: to read them all would hold up everybody's messages."""
+    read: list[MessageRecord] = []
+    after = Engagement.after
+
+    def reading(engagement: Engagement, message: MessageRecord, called: Collection[int] = ()) -> Engagement:
+        read.append(message)
+        return after(engagement, message, called)
+
+    words = [said(ANNA, "ben are you coming"), said(BEN, "no"), said(CLEO, "ben?"), said(ANNA, f"<@{CLEO}> and you?")]
+    told_off = frozenset({DAN} if is_told_off else ())
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, messages=words, told_off=told_off)
+    assert conversation.engagement.people.keys() == {ANNA, BEN, CLEO, *told_off}
+    monkeypatch.setattr(Engagement, "after", reading)
+    conversation.forget(BEN)
+    conversation.forget(DAN)
+    assert read == []
+    assert conversation.participants == {ANNA, CLEO}
+    kept = conversation._heard  # not what is read anew
+    assert not {BEN, DAN} & {*kept.engagement.people, *kept.before.people, *kept.named, *conversation.told_off}
+    conversation.add(newest := said(CLEO, f"<@{ANNA}> yes"))
+    assert read == [words[0], words[2], words[3], newest]
+    assert conversation.engagement.people.keys() == {ANNA, CLEO}
+    assert [*conversation.heard.named.values()] == [{CLEO}, {ANNA}]
 
 
 # What the agent keeps for itself

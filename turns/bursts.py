@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agents.bounded_client import not_repeating
-from channel_conversation import MAX_JOINED
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
     CALLING,
@@ -24,7 +23,7 @@ from decider import (
     is_explicit_trigger,
     names_others,
 )
-from state.message import as_one
+from state.message import MAX_JOINED, as_one
 from turns.records import STOPPED
 from turns.turn import Discord, Question
 from understanding.stopping import read_stop
