@@ -35,6 +35,7 @@ from miniapps.trips import MAX_STOPS
 from miniapps.venues import MAX_NAME, MAX_QUERY, Venue, is_known, matching
 from offers.offer_channels import OfferChannel
 from offers.offer_limits import OfferLimits
+from offers.pasted_errors import LIKELY, pastes_error
 from offers.triggers import AskedAgain, PastedError
 from persistence.search import _spread
 from state.proactive import SessionState
@@ -323,6 +324,14 @@ def test_no_message_is_long_searched_for_calls_of_agents(part: str) -> None:
 def test_no_message_is_long_compared_with_what_stops_the_bot(count: int, space: str) -> None:
     """Of words that say so in two languages. The second space is a letter until the text is folded."""
     assert least(lambda: read_stop(space.join(["тихо"] * count + ["agora"]))) < most_seconds()
+
+
+@pytest.mark.parametrize("part", ["\n", ".", "/", "1:11:11 ", "_."])
+def test_no_message_is_long_looked_through_for_the_errors_of_programs(part: str) -> None:
+    """With all the key words that have their pattern tried."""
+    text = (" ".join(LIKELY) + part * LENGTH)[:LENGTH]
+    assert not pastes_error(text)
+    assert least(lambda: pastes_error(text)) < most_seconds() / 2  # with each message
 
 
 @pytest.mark.parametrize("part", ["```\n", "````\n```a\n", "|\n", "|-\n\n", "\n"])
