@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -45,6 +46,7 @@ from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
 from tests.test_layers import FILES, module
 from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
+from understanding.selection import MAX_NAMED as MAX_OPTIONS_NAMED
 from understanding.selection import choose
 from understanding.shared_context import shared_context
 from understanding.stopping import MAX_LENGTH as MAX_STOP
@@ -311,6 +313,25 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
     assert least(lambda: choose(reply, options)) < most_seconds()
+
+
+def test_no_reply_is_long_compared_with_options_for_words_that_are_misspelled() -> None:
+    """All of which begin alike, in the options and in the reply."""
+    words = ["s" + "".join(letters) for letters in product("abcdefgh", repeat=4)]
+    options = [" ".join(words[at : at + 16]) for at in range(0, 25 * 16, 16)]
+    reply = " ".join(f"{word}x" for word in words[1_000:1_085])
+    assert len(reply) <= MAX_CHOICE
+    assert least(lambda: choose(reply, options)) < most_seconds() / 2  # with each message
+    assert choose(words[20], options) == 1
+    assert choose("sabcdefghijx", ["sabcdefghij", *options]) == 0
+
+
+@pytest.mark.parametrize("part", ["1-2 (", "1 2 ", f"{HALF};"])
+@pytest.mark.parametrize("length", [MAX_OPTIONS_NAMED // MAX_STOPS, MAX_NAME])
+def test_no_reply_is_long_compared_with_the_places_on_a_list(length: int, part: str) -> None:
+    """As long as their names may be, or as the longest of which one can be chosen."""
+    places = [{"name": (part * MAX_NAME)[:length], "district": "", "city": "", "id": str(n)} for n in range(MAX_STOPS)]
+    assert least(lambda: choose(("3 " * MAX_QUERY)[:MAX_QUERY], places)) < 2.5 * most_seconds()  # only to remove one
 
 
 @pytest.mark.parametrize("part", ["hi,,,", "yo, ", "ask docs, docs, ", "… ", "go and,,,"])

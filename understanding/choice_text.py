@@ -27,6 +27,7 @@ from understanding.choice_words import (
 from understanding.wording import NOT_WORDS
 
 MAX_NAME_LENGTH, MAX_ATTRIBUTES = 120, 12
+MAX_CLAUSES = 16  # that are read of a name
 MAX_CUT, MAX_HEADS = 80, 2  # a longer name, or one with more colons, brackets and dashes, is not cut into parts
 MIN_TYPO_LENGTH, LONG_WORD = 5, 10  # one typing error in a word, two in a long one
 MIN_STEM, STEM_SHARE, MAX_SUFFIX = 5, 0.8, 3  # letters in common, share of the shorter word, letters more
@@ -59,7 +60,6 @@ def _numbers() -> dict[str, str]:
 NUMBERS = _numbers()
 LONGEST_NUMBER = 5  # words: "one hundred and twenty one"
 STARTS_NUMBER = frozenset(number.partition(" ")[0] for number in NUMBERS if " " in number)
-ORDINAL_WORDS = [word for word, digits in NUMBERS.items() if digits.endswith("th") and " " not in word]
 DIGITS = re.compile(r"(\d{1,15})(st|nd|rd|th)?")
 HAS_DIGIT = re.compile(r"\d")
 CLOCK = re.compile(r"(?<!\S)(\d{1,2})\.(\d\d)(?!\S)")  # "7.30"
@@ -153,8 +153,11 @@ def folded(text: str) -> str:
     return HALF_OF_DAY.sub(r"\1m", text.casefold().replace("&", " and "))
 
 
-def read(text: str) -> Reply:
-    """Cuts a folded text into clauses: at punctuation, before "but" and the like, and before "and I" and the like."""
+def read(text: str, most: int | None = None) -> Reply:
+    """Cuts a folded text into clauses: at punctuation, before "but" and the like, and before "and I" and the like.
+
+    most: how many of them are read; None: all.
+    """
     reply = Reply([], [], [])
     run: list[str] = []
     tokens = iter(zip_longest(found := TOKEN.findall(text), found[1:], fillvalue=""))
@@ -164,6 +167,8 @@ def read(text: str) -> Reply:
             _close(reply, run, token if is_mark else "")
         if is_mark:
             continue
+        if len(reply.marks) == most:
+            return reply
         word = PAIRS.get((token, following))
         run.append(word or token.removesuffix("'s"))
         if word:
@@ -189,7 +194,7 @@ class Index:
         self.count = len(options)
         self.phrases_with: dict[str, list[Phrase]] = {}
         for number, option in enumerate(options):
-            for text, is_name in _calls(option):
+            for text, is_name in calls(option):
                 known = folded(text)
                 if len(unicodedata.normalize("NFC", known)) > MAX_NAME_LENGTH:  # not by the letters of Korean alone
                     known = known[:MAX_NAME_LENGTH]
@@ -202,6 +207,15 @@ class Index:
         """Two adjacent words of a phrase written as one -> the two words."""
         phrases = (phrase for found in self.phrases_with.values() for phrase in found)
         return {"".join(pair): pair for phrase in phrases for pair in pairwise(phrase.words)}
+
+    @cached_property
+    def alike(self) -> Mapping[str, list[str]]:
+        return _by_letter(self.phrases_with)
+
+    def compared(self, words: Sequence[str]) -> int:
+        """How many pairs of a reply's word and a word of the options are compared for how the former is misspelled."""
+        unknown = (word for word in words if word not in self.phrases_with and word not in FRAME)
+        return sum(len(self.alike.get(word[0], ())) for word in unknown if len(word) >= MIN_TYPO_LENGTH)
 
     def spelled(self, reply: Reply) -> Reply:
         """The reply with its misspelled words spelled as in the options: "shinjuko", "sevenoaks", "full size"."""
@@ -229,18 +243,30 @@ class Index:
             return [f"{word}th"]
         if len(word) < MIN_TYPO_LENGTH:
             return [word]
-        if following in COUNTED and (typed := _nearest(word, ORDINAL_WORDS)):
+        if following in COUNTED and (typed := _nearest(word, ORDINALS_BY_LETTER)):
             return [NUMBERS[typed]]
-        return self.joined.get(word) or [_nearest(word, self.phrases_with) or word]
+        return self.joined.get(word) or [_nearest(word, self.alike) or word]
 
 
-def _nearest(word: str, known: Iterable[str]) -> str | None:
+def _by_letter(words: Iterable[str]) -> Mapping[str, list[str]]:
+    """The words that are long enough to be misspelled, by their first letters."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        if len(word) >= MIN_TYPO_LENGTH:
+            found.setdefault(word[0], []).append(word)
+    return found
+
+
+ORDINALS_BY_LETTER = _by_letter(word for word, digits in NUMBERS.items() if digits.endswith("th") and " " not in word)
+
+
+def _nearest(word: str, known: Mapping[str, list[str]]) -> str | None:
     """The one known word that differs only by a typing error or its ending. None: there is none, or several.
 
     The first letter must be right. Two errors are allowed only in words of ten letters or more, and a short word may
     not have a letter replaced: "greek" is not "green". Different endings: "luxurious" is "luxury".
     """
-    alike = [other for other in known if other[0] == word[0] and len(other) >= MIN_TYPO_LENGTH]
+    alike = known.get(word[0], [])
     errors = 1 if len(word) < LONG_WORD else 2
     near = {
         other
@@ -257,7 +283,7 @@ def _nearest(word: str, known: Iterable[str]) -> str | None:
     return near.pop() if len(near) == 1 else None
 
 
-def _calls(option: Option) -> Iterator[tuple[str, bool]]:
+def calls(option: Option) -> Iterator[tuple[str, bool]]:
     """The texts that can name an option: its name (True); its attributes (False), short texts and numbers, no ids."""
     named = {"name": option} if isinstance(option, str) else option
     yield str(named.get("name") or "")[:MAX_NAME_LENGTH], True
@@ -275,7 +301,7 @@ def _phrases(number: int, text: str, is_name: bool) -> Iterator[Phrase]:
 
     "Mad Max: Fury Road" gives "Mad Max", too. The part after counts as an attribute.
     """
-    words = read(text).words
+    words = read(text, MAX_CLAUSES).words
     telling = [word for word in words if word not in GRAMMAR]
     places = {word: place for place, word in enumerate(telling or words)}
     lead = words[: words.index(telling[0])] if telling else ()

@@ -16,10 +16,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import understanding.choice_words as common
-from understanding.choice_text import Index, Option, Phrase, Reply, cardinal, ordinal, plain, read
+from understanding.choice_text import Index, Option, Phrase, Reply, calls, cardinal, ordinal, plain, read
 
 MAX_LENGTH, MAX_WORDS = 600, 80  # a longer reply tells something, and does not choose
+MAX_NAMED = 6_000  # characters that name the options: 25 labels of 100, or the 100 places that a list may have
 MAX_CORRECTIONS = 3  # the last ones are looked at
+MAX_ALIKE = 4_000  # pairs of a reply's word that no name has and a name's word with the same first letter
 MAX_COMPARED = 1_000  # pairs of a reply's word and a name that has it: with more, the names are too alike
 CORRECTION = re.compile(
     r"\b(?:(?:(?<=no )|(?<=[,.;!?] ))wait|wait(?=[,:])|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?"
@@ -63,9 +65,10 @@ def choose(reply: str, options: Sequence[Option]) -> int | None:
     """The 0-based index of the option that a reply chooses. None: none for certain; it never guesses.
 
     After a correction ("the first, no wait, the second") only the rest counts, if it chooses an option. A reply of more
-    than 600 characters or 80 words chooses nothing.
+    than 600 characters or 80 words chooses nothing, nor is anything chosen among options of more than 6,000 characters.
     """
-    if len(reply) > MAX_LENGTH or not options:
+    named = sum(len(text) for option in options for text, _ in calls(option))
+    if len(reply) > MAX_LENGTH or named > MAX_NAMED or not options:
         return None
     text, index = plain(reply), Index(options)
     starts = [0, *[correction.end() for correction in CORRECTION.finditer(text)][-MAX_CORRECTIONS:]]
@@ -80,6 +83,8 @@ def _chosen(text: str, index: Index) -> int | None:
     """
     read_reply = read(text)
     if len(read_reply.words) > MAX_WORDS:
+        return None
+    if index.compared(read_reply.words) > MAX_ALIKE:
         return None
     reply = index.spelled(read_reply)
     if sum(len(index.phrases_with.get(word, ())) for word in reply.words) > MAX_COMPARED:
