@@ -40,10 +40,13 @@ from offers.pasted_errors import LIKELY, pastes_error
 from offers.triggers import AskedAgain, PastedError
 from persistence.search import _spread
 from state.proactive import SessionState
+from state.prompts import Ask, AwaitingType
+from state.resolution import resolve
 from tests.discord_io.test_who_may_read import ALL, VIEW, channels
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
 from tests.test_layers import FILES, module
+from understanding.cancel import MAX_LENGTH as MAX_REPLY
 from understanding.name_calls import _read_name
 from understanding.selection import MAX_LENGTH as MAX_CHOICE
 from understanding.selection import MAX_NAMED as MAX_OPTIONS_NAMED
@@ -313,6 +316,13 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
     assert least(lambda: choose(reply, options)) < most_seconds()
+
+
+@pytest.mark.parametrize("part", ["\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "u ", "no ", "i, "])
+def test_no_reply_is_long_looked_through_for_what_it_says_to_a_yes_or_no_question(part: str) -> None:
+    """By its polite words, of which the first are one letter each: twice as many when its case is folded."""
+    reply, ask = (part * MAX_REPLY)[:MAX_REPLY], Ask(AwaitingType.CONFIRMATION)
+    assert least(lambda: resolve(reply, ask, "Shall I add it?")) < most_seconds() / 2
 
 
 def test_no_reply_is_long_compared_with_options_for_words_that_are_misspelled() -> None:

@@ -14,6 +14,7 @@ from understanding.stopping import read_stop
 from understanding.wording import CUES_OF, NOT_WORDS
 
 MAX_LENGTH = 600  # characters: a longer message is neither an answer nor a cancellation
+MAX_POLITE = 30  # words before a cancellation: without each number of them it is looked at again
 
 PICTURES = {"yes": "👍👌✅✔☑🆗🙆💯🫡", "no": "👎❌✖❎🚫🙅🛑⛔✋🖐🤚", "maybe": "🤷🤔🙄"}  # in any skin tone
 REPLACED = str.maketrans(
@@ -169,11 +170,12 @@ def _without_name(words: list[str]) -> list[list[str]]:
 
 
 def _without_courtesy(words: list[str]) -> Iterator[list[str]]:
-    """The words without each number of polite words at the start, each with and without those at the end."""
+    """The words without each number of polite words at the start, at most so many, each with and without those at the
+    end."""
     end = len(words)
     while end and words[end - 1] in AFTER:
         end -= 1
-    for start, word in enumerate(words):
+    for start, word in enumerate(words[:MAX_POLITE]):
         yield from (words[start:stop] for stop in {len(words), end})
         if word not in BEFORE:
             break
