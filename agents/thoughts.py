@@ -24,20 +24,37 @@ class BareThoughts:
     """
 
     def __init__(self, *, may_begin: bool = False) -> None:
-        self.words = ""
+        self._said: list[str] = []  # the words in pieces: to add to a text copies all of it
         self.were_unopened = self.had_none = False
         self._thinks = self._is_unsure = may_begin
         self._unsure = ""
         self._had_any = False
         self._held = ""  # the beginning of a possible tag
-        self._looked = self._fences = self._ticks = 0  # how far words were searched for code, and what was found
+        self._unlooked = ""  # words in which code was not looked for yet; what was found in those before
+        self._fences = self._ticks = 0
+
+    @property
+    def words(self) -> str:
+        if len(self._said) > 1:
+            self._said = ["".join(self._said)]
+        return self._said[0] if self._said else ""
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._said.append(text)
+            self._unlooked += text
+
+    def _say_instead(self, text: str) -> None:
+        self._said, self._unlooked, self._fences, self._ticks = [], "", 0, 0
+        self._say(text)
 
     def hear(self, delta: str) -> None:
-        self._held += delta
-        while tag := TAG.search(self._held):
-            before, self._held = self._held[: tag.start()], self._held[tag.end() :]
-            self._take(before)
+        held, at = self._held + delta, 0
+        for tag in TAG.finditer(held):  # without a copy of what follows each
+            self._take(held[at : tag.start()])
             self._meet(tag)
+            at = tag.end()
+        self._held = held[at:]
         position = self._held.rfind("<")
         rest = self._held[position:] if position >= 0 else ""  # which may become a tag
         squeezed = "".join(rest.split()).lower()
@@ -51,35 +68,36 @@ class BareThoughts:
         self._take(self._held)
         self._held = ""
         if self._is_unsure:
-            self.words, self._unsure, self._thinks, self.had_none = self._unsure, "", False, True
+            self._say_instead(self._unsure)
+            self._unsure, self._thinks, self.had_none = "", False, True
 
     def _take(self, text: str) -> None:
         if self._is_unsure:
             self._unsure += text
         elif not self._thinks:
-            self.words += text.lstrip() if self._had_any and not self.words else text
+            self._say(text.lstrip() if self._had_any and not self._said else text)
 
     def _meet(self, tag: re.Match[str]) -> None:
         if not self._thinks and self._is_code():
-            self.words += tag[0]
+            self._say(tag[0])
             return
         if not tag["closes"]:
             if self._is_unsure:  # the thoughts begin here, so what came before is text
-                self.words = self._unsure
+                self._say_instead(self._unsure)
             self._thinks = True
         elif self._is_unsure or not (self._thinks or self._had_any):
-            self.words, self.were_unopened, self._thinks = "", True, False
-            self._looked = self._fences = self._ticks = 0
+            self._say_instead("")
+            self.were_unopened, self._thinks = True, False
         else:
             self._thinks = False
         self._unsure, self._is_unsure, self._had_any = "", False, True
 
     def _is_code(self) -> bool:
         """Whether the next text is in quoted code. Looks at each word only once, as there may be many tags."""
-        new = self.words[self._looked :]
+        new = self._unlooked
         whole = new.rstrip("`")  # backticks at the end may still become a fence
         _, newline, line = whole.rpartition("\n")
-        self._looked += len(whole)
+        self._unlooked = new[len(whole) :]
         self._fences += whole.count("```")
         line = line.replace("```", "")  # else the end of a block would count as inline code
         self._ticks = len(TICKS.findall(line)) + (0 if newline else self._ticks)

@@ -26,7 +26,8 @@ import pytest
 from agents.mcp_servers import _names
 from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_PARTS, read_message
 from agents.picking import _shapes, called
-from agents.run import MAX_ANSWER_CHARACTERS
+from agents.run import MAX_ANSWER_CHARACTERS, MAX_OUTPUT_CHARACTERS
+from agents.thoughts import without_bare_thoughts
 from channel_conversation import ChannelConversation
 from discord_io.made_files import with_files
 from discord_io.message_records import MAX_NAMED
@@ -369,6 +370,16 @@ def test_no_message_is_long_looked_through_for_the_errors_of_programs(part: str)
 def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
     answer = part * (MAX_ANSWER_CHARACTERS // len(part))
     assert least(lambda: with_files(answer)) < most_seconds()
+
+
+@pytest.mark.parametrize("part", ["<think>a</think>`", "``<think>`", "</think>"])
+def test_no_thoughts_of_a_model_are_long_told_from_its_words_however_many_tags_there_are(part: str) -> None:
+    """In the most that is read of one answer, which may come as one piece."""
+    count = MAX_OUTPUT_CHARACTERS // len(part)
+    whole, half = part * count, part * (count // 2)
+    seconds = least(lambda: without_bare_thoughts(whole))
+    assert seconds < 2.5 * most_seconds()
+    assert seconds < MOST_GROWTH * least(lambda: without_bare_thoughts(half))
 
 
 def test_no_tools_are_long_named_however_alike_their_names_are() -> None:
