@@ -81,7 +81,7 @@ def _chosen(text: str, index: Index) -> int | None:
 
     "The second one" does not name "March 2nd"; "on the 5th" among two dates is no position.
     """
-    read_reply = read(text)
+    read_reply = read(text, MAX_WORDS + 1)  # of more clauses there are more words
     if len(read_reply.words) > MAX_WORDS:
         return None
     if index.compared(read_reply.words) > MAX_ALIKE:
