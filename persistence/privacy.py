@@ -18,7 +18,6 @@ from persistence.holders import Forget, Holders
 from persistence.people import People
 from persistence.snapshots import Snapshots
 from state.message import UNTRACED
-from storage.store import ANY
 
 log = structlog.get_logger()
 
@@ -83,7 +82,7 @@ class Privacy:
         channels, or, with 0, in direct messages."""
         channels = [each for each in self._snapshots.channels if is_here(self._snapshots.guild_of(each))]
         what = Forget(channels, author_id=user_id, through=at)
-        await self._forget(what, partial(self._forget_stored, [user_id], is_here), *self._drawing_on([], at))
+        await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here), *self._drawing_on([], at))
         return True
 
     def _drawing_on(self, channel_ids: Iterable[int], at: int) -> list[Forget]:
@@ -93,15 +92,9 @@ class Privacy:
         where = {each: self._conversations.drawing_on(each) for each in (*channel_ids, UNTRACED)}
         return [Forget(there, author_id=each, through=at) for each, there in where.items() if there or each != UNTRACED]
 
-    async def _forget_stored(self, sources: Iterable[int], is_here: Callable[[int], bool], through: int = ANY) -> None:
-        """Removes from transcripts what these people said, answers that may quote it or have words of these channels,
-        and those that may have anybody's."""
-        for each in (*sources, UNTRACED):
-            await self._snapshots.forget_person(each, is_here, through)
-
     async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _: True) -> None:
         """Removes what forget_person() failed to remove; what they have said since stays, and is answered."""
-        await self._remove(partial(self._forget_stored, [user_id], is_here, at))
+        await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
         self._snapshots.store_row(UNDONE, user_id, None)
 
     def forget_logged(self) -> None:
@@ -117,7 +110,8 @@ class Privacy:
 
         async def remove() -> None:
             await self._remove_channels(gone)
-            await self._forget_stored(gone, lambda _: True)
+            for each in gone:
+                await self._snapshots.forget_person(each)
 
         await self._forget(Forget(gone, through=at), remove, *self._drawing_on(gone, at))
         return True
@@ -135,7 +129,7 @@ class Privacy:
         for quoting in self._drawing_on([channel_id], at):
             self._holders.forget(quoting)
         await self._remove(partial(self._snapshots.forget_where, lambda channel, _guild: channel == channel_id, at))
-        await self._remove(partial(self._forget_stored, [channel_id], is_here, at))
+        await self._remove(partial(self._snapshots.forget_person, channel_id, is_here, at))
         self._snapshots.store_row(CHANNEL_UNDONE, channel_id, None)
 
     async def forget_deleted_channel(self, channel_id: int) -> None:

@@ -19,7 +19,7 @@ from conversation import MessageRecord
 from persistence.writer import Writer
 from shards import Shards
 from state import Message, MessageCategory
-from state.message import REPLY_EXCERPT, Appended, file_key
+from state.message import REPLY_EXCERPT, UNTRACED, Appended, file_key
 from state.session_form import encode_message
 from storage.store import ANY, Key, Row, unquoted
 
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 RECORD = TypeAdapter(MessageRecord)
 MESSAGE, GUILD, SYSTEM, CONTEXT, OUTPUT = "message", "guild", "system", "context", "output"
 KIND_OF = {MessageCategory.SYSTEM: SYSTEM, MessageCategory.CONTEXT: CONTEXT, MessageCategory.SYSTEM_OUTPUT: OUTPUT}
-REPLY = b'"reply_to_id"'
+QUOTING = b'"reply_to_id"', b"%d" % UNTRACED  # in what may have anybody's words
 PAGE = 500  # messages handled at once, before other work of the thread
 OPTIONAL = (
     "mentions_group",
@@ -295,13 +295,13 @@ class Transcript:
     ) -> tuple[int | None, int]:
         """Changes a page of messages. naming: only those in which this id occurs; None: all, and drops unreadable ones.
 
-        replies: also those that reply to any message. Returns the id at which the next page starts (None: there is
-        none), and how many messages were changed.
+        replies: also replies, and what may have anybody's words. Returns the id at which the next page starts (None:
+        there is none), and how many messages were changed.
         """
         rows = self._writer.read(MESSAGE, channel_id, since=since, limit=limit)
-        mark, count = b"" if naming is None else b"%d" % naming, 0
+        marks, count = [b"" if naming is None else b"%d" % naming, *(QUOTING if replies else ())], 0
         for row in rows:
-            if row.value is not None and (mark in row.value or (replies and REPLY in row.value)):
+            if row.value is not None and any(mark in row.value for mark in marks):
                 message = stored_message(row)
                 new = message and change(message)
                 if new != message:
@@ -375,7 +375,8 @@ class Transcript:
 
 
 def forget_person(author_id: int, through: int = ANY) -> Change:
-    """A Change that drops a person's messages, answers to them or that may quote them, and their quotes in replies.
+    """A Change that drops a person's messages, answers to them or that may quote them, or anybody, and their quotes in
+    replies. author_id: also of a channel, for answers that have words of it.
 
     To be applied to the messages of one channel, the oldest first. through: messages newer than this id stay.
     """
@@ -385,7 +386,7 @@ def forget_person(author_id: int, through: int = ANY) -> Change:
         fields = message.metadata
         if fields.get("message_id", 0) > through:
             return message
-        draws_on = author_id in fields.get("drew_on", ())
+        draws_on = not {author_id, UNTRACED}.isdisjoint(fields.get("drew_on", ()))
         is_quote = draws_on and message.role == "user" and "reply_to_id" in fields and "is_label" not in fields
         if author_id in (fields.get("author_id"), *fields.get("addressees", ())) or (draws_on and not is_quote):
             gone.add(fields.get("message_id"))
