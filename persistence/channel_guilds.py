@@ -17,7 +17,7 @@ GUILD_OF = "guild_of"
 
 
 class ChannelGuilds:
-    """The guilds of channels. note(), is_ours() and rows() are only for where several processes share the shards.
+    """The guilds of channels. note() and rows() are only for where several processes share the shards.
 
     look: returns the guild of a channel from discord.py's cache; 0: direct messages; None: not there.
     """
@@ -45,8 +45,7 @@ class ChannelGuilds:
 
     def is_ours(self, channel_id: int) -> bool:
         """Whether this process has the channel's shard, or nobody knows which shard that is."""
-        guild_id = self.guild(channel_id)
-        return guild_id is None or self._shards.has(guild_id)
+        return self._shards.are_all or (guild_id := self.guild(channel_id)) is None or self._shards.has(guild_id)
 
     def leave(self, channel_id: int) -> None:
         """Drops a channel, as another process serves it from now on."""

@@ -22,7 +22,8 @@ from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Removal
 from persistence.lock import InUseError, in_use
 from persistence.open_store import find_seal, open_stores
-from persistence.transcript import CONTEXT, GUILD, MESSAGE, OUTPUT, SYSTEM, stored_message, stored_messages
+from persistence.stored_messages import stored_message, stored_messages
+from persistence.transcript import CONTEXT, GUILD, MESSAGE, OUTPUT, SYSTEM
 from state import Message, MessageCategory, Session
 from state.sessions import CARRIED_OVER
 from storage.store import ANY, Key, Store

@@ -23,8 +23,9 @@ from discord_io.backlog import id_at
 from persistence.channel_guilds import ChannelGuilds
 from persistence.export import Export
 from persistence.search import Search
+from persistence.stored_messages import Change, expire, forget_person
 from persistence.stored_state import ByKind, Encode, Kept, Kinds, StoredState, read_guilds
-from persistence.transcript import Change, Transcript, expire, forget_person
+from persistence.transcript import Transcript
 from persistence.writer import SETTLE_SECONDS, Writer
 from shards import DIRECT, Shards
 from state import Message
@@ -229,7 +230,7 @@ class Snapshots:
         """The rows of these kinds, by channel or 0, that this process has to write: key, Kept, id for snapshot()."""
         kinds, shards = self._kinds, self._shards
         for channel_id, by_kind in changed.items():
-            if channel_id and (shards.are_all or self._guilds.is_ours(channel_id)):
+            if channel_id and self._guilds.is_ours(channel_id):
                 for kind in by_kind:
                     yield Key(kind, channel_id), kinds.of_channels[kind], channel_id
         shard_ids = [DIRECT] if shards.are_all else [one for one in shards.ids if one in self._restored]
@@ -264,13 +265,12 @@ class Snapshots:
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds messages other than dialogue to the channel's transcript, after the dialogue up to this message."""
         self.flush()
-        if self._shards.are_all or self._guilds.is_ours(channel_id):
+        if self._guilds.is_ours(channel_id):
             self._writer.put(partial(self._transcript.note, channel_id, message_id, messages), channel_id, adds=True)
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may have this message."""
-        is_ours = self._shards.are_all or self._guilds.is_ours(channel_id)
-        return is_ours and message_id <= self._newest.get(channel_id, 0)
+        return self._guilds.is_ours(channel_id) and message_id <= self._newest.get(channel_id, 0)
 
     def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
         """Applies an edit to the transcript. is_reworded: its author changed its words."""

@@ -13,7 +13,7 @@ import pytest
 from bot import Parley
 from conversation import MessageRecord
 from discord_io.message_records import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
-from persistence import transcript
+from persistence import stored_messages
 from place import Place, PlaceKind
 from state.message import REPLY_EXCERPT
 from tests.support.clock import NOON
@@ -246,7 +246,7 @@ def test_the_length_of_a_voice_message_is_a_number_that_can_be_stored(
     voice = attachment("voice.ogg", "audio/ogg") | {"duration_secs": told}
     record = read(bot, attachments=[voice])
     assert record.files[0].seconds == seconds
-    assert transcript.to_record(transcript.to_message(record)) == record
+    assert stored_messages.to_record(stored_messages.to_message(record)) == record
 
 
 def test_a_name_is_one_short_line(bot: Parley) -> None:

@@ -13,7 +13,8 @@ from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from persistence.open_store import check_stores, open_stores
-from persistence.transcript import GUILD, MESSAGE, to_message
+from persistence.stored_messages import to_message
+from persistence.transcript import GUILD, MESSAGE
 from state import SessionManager
 from state.session_files import SessionFiles
 from storage.redis_store import STATE_KEY

@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from conversation import MessageRecord
-from persistence.transcript import MESSAGE, Change, Transcript, forget_person, to_message, to_record
+from persistence.stored_messages import Change, forget_person, to_message, to_record
+from persistence.transcript import MESSAGE, Transcript
 from persistence.writer import Writer
 from state import Message, MessageCategory
 from state.message import Appended, AttachedFile

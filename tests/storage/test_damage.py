@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from persistence.transcript import MESSAGE, Transcript, to_message
+from persistence.stored_messages import to_message
+from persistence.transcript import MESSAGE, Transcript
 from persistence.writer import Writer
 from state.session_form import encode_message
 from storage import sqlite_store
