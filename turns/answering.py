@@ -23,6 +23,7 @@ from llm_history import only
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from place import Place, PlaceKind
+from state.agent_state import GENERAL
 from state.awaiting import ConversationStateManager, RouteTarget
 from state.message import Source, file_key
 from turns.preparing import InFull, Preparing, told_of, untold
@@ -103,6 +104,7 @@ class Answering:
             return Cancel.WITHDRAWN
         clock = asyncio.get_running_loop().time
         while True:
+            turn.agent, turn.request = GENERAL, None  # not the agent picked for what they could read before
             turn.newcomers, looked_up_at = await self._newcomers(turn), clock()
             try:
                 async with asyncio.timeout(None) as attempt:

@@ -68,6 +68,25 @@ async def test_who_edits_their_question_while_it_is_looked_up_what_they_may_read
     assert "where is Paris?" in scene.told()
 
 
+async def test_who_may_not_read_the_history_any_more_is_not_answered_by_the_remote_agent_that_was_picked_before(
+    scene: Scene, docs: RemoteAgent
+) -> None:
+    """It would tell them what others asked it."""
+    lose = reader(scene)
+    await scene.ask("Ada", "docs: does the bluebell code open the safe?")
+    gate = asyncio.Event()
+    docs.answers.append(whole("The code is bluebell.", before=gate))
+    question = scene.mention("Ben", "docs: what did Ada ask yuo?")
+    await scene.until(lambda: len(docs.chats) == 2)
+    lose()
+    await scene.edit(question, f"<@{scene.pg.bot_id}> docs: what did Ada ask you?")
+    assert (await scene.answer_to(question)).content == FRANCE
+    gate.set()
+    assert "what did Ada ask you?" in scene.told()
+    assert "bluebell" not in scene.told()
+    assert len(docs.chats) == 2
+
+
 async def test_neither_agent_learns_what_the_other_was_asked(scene: Scene, docs: RemoteAgent) -> None:
     await scene.ask("Ada", "ask docs how many days of holiday I have")
     await scene.ask("Ada", "ask yourself where Paris is")
