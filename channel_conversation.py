@@ -33,7 +33,7 @@ from state.engagement import Engagement, Heard, Standing
 from state.message import NOBODY, MessageRecord, Source, forget_older_wordings, newest_within, requoted
 from state.optout import UNREAD, without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
-from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, Unwelcome, maybe_answered, people_of
+from stored_conversation import NO_DECLINES, LeftStates, Unwelcome, maybe_answered, people_of
 from understanding.names import add_to, called_by_name, index_of
 
 LONG_ANSWERS = 4  # answers after which a conversation may move to a thread
@@ -102,12 +102,7 @@ class ChannelConversation:
         by_model: of the bot's own messages, whether the model wrote it, and so need not be told it.
         """
         if message.is_bot:
-            # A remote agent still knows what it was told in earlier conversations.
-            agent = self.remote.asked.get(message.message_id)
-            before = people_of([self.remote.told_before.get(agent or "", {})]) - {UNKNOWN}
-            people = frozenset(self.people_told_of() | before | self.tainted)
-            same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
-            message = replace(message, drew_on=next(same, people))
+            message = self.drawing(message)
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
         if others := message.taken_from:
             self.looked_up |= others
@@ -118,6 +113,12 @@ class ChannelConversation:
             self.declines = self.declines.answered()
         self.since = self.since or message.message_id
         self._hear(message, self.heard)
+
+    def drawing(self, said: MessageRecord) -> MessageRecord:
+        """One of the bot's messages, with the people whose words it may have."""
+        people = frozenset(self.people_told_of() | self.remote.told_earlier(said.message_id) | self.tainted)
+        same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
+        return replace(said, drew_on=next(same, people))
 
     def _hear(self, message: MessageRecord, heard: Heard) -> None:
         self.messages.append(message)

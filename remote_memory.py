@@ -48,6 +48,10 @@ class RemoteMemory:
         before = {agent for agent, told in self.told_before.items() if not told.keys().isdisjoint(message_ids)}
         return before | {self.asked[i] for i in message_ids if i in self.asked}
 
+    def told_earlier(self, message_id: int) -> set[int]:
+        """The people whose words the agent that said this still knows from earlier conversations."""
+        return people_of([self.told_before.get(self.asked.get(message_id, ""), {})]) - {UNKNOWN}
+
     def leave(self, agents: Iterable[str]) -> None:
         """Ends these agents' conversations."""
         for agent in set(agents):

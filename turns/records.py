@@ -151,7 +151,10 @@ class Records:
         conversation = self._conversations.get(question.channel_id)
         if conversation and conversation.is_deleted(record.message_id):
             return None
-        record = (conversation and conversation.find(record.message_id)) or record
+        found = conversation and conversation.find(record.message_id)
+        if conversation and record.is_bot and not found:  # it was trimmed while the rest of the answer was made
+            found = conversation.drawing(record)
+        record = found or record
         record = replace(record, content="", readable=FORGOTTEN, images=(), files=()) if wordless else record
         return self._append(question, record, conversation, tokens)
 

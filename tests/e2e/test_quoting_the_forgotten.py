@@ -279,6 +279,29 @@ async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Sc
     await is_not_told(scene)
 
 
+async def test_an_answer_of_which_a_part_is_trimmed_while_the_rest_is_made_goes_with_whom_it_quotes(
+    scene: Scene,
+) -> None:
+    """Its first message is complete long before the last one, and nobody edits it again."""
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    begun = f"{QUOTING} {'and so on ' * 250}"
+    gate = scene.halted(f"{begun}The end.", len(begun))
+    asked = scene.mention("Ben", "tell me all about it")
+    await scene.until(lambda: len(scene.said()) == 3)
+    first = scene.said()[1]
+    for number in range(8):
+        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    assert scene.bot.conversations.find(first.channel_id, first.id) is None
+    gate.set()
+    await scene.answer_to(asked)
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, QUOTING)
+    await forgotten(scene)
+    await is_not_told(scene)
+
+
 @pytest.mark.usefixtures("impatient")
 async def test_an_answer_that_is_posted_after_a_kill_goes_with_what_was_gone_before_its_first_word(
     stage: Scene,
