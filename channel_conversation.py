@@ -48,9 +48,9 @@ class ChannelConversation:
     whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
     people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
-    trimmed since. looked_up: people whose words tools read, or earlier answers drew on, and the other channels where
-    tools read them. unsaid: questions whose answers were dropped during the turn; sources: forgotten messages, after
-    which all answers go, as they may quote them. told_off: people who told the bot to keep out in trimmed messages.
+    trimmed since. looked_up: people whose words tools read, earlier answers drew on, or remote agents know, and the
+    other channels from which they are. unsaid: questions whose answers were dropped during the turn; sources: forgotten
+    messages, after which all answers go, as they may quote them. told_off: people who told it off in trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
     bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
@@ -355,8 +355,9 @@ class ChannelConversation:
             return
         kept = newest_within(self.messages, max_messages * 3 // 4, max_characters * 3 // 4)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
-        # Replies may quote it yet.
-        self.looked_up = self.looked_up.union(*(m.drew_on for m in self.messages[: -len(kept)] if m.is_bot)) or NOBODY
+        gone, asked = self.messages[: -len(kept)], self.remote.asked  # what agents know, and replies quote
+        known = (m.drew_on if m.is_bot else m.said_by for m in gone if m.is_bot or m.message_id in asked)
+        self.looked_up = self.looked_up.union(*known) or NOBODY
         self._keep(kept)
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])

@@ -426,6 +426,29 @@ async def test_what_is_deleted_while_it_answers_is_not_gone_on_with(scene: Scene
     assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
 
 
+async def test_an_answer_of_an_agent_goes_with_whom_it_was_told_though_what_they_said_was_trimmed(
+    scene: Scene, docs: RemoteAgent
+) -> None:
+    """It was silent to them, and the bot said nothing else until that was trimmed, which would have their names."""
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    await scene.ask("Ada", "docs: how many days of holiday do I have?")
+    docs.answers.append(RemoteReply(status=204))
+    told = scene.say("Chloe", "docs: what if the code is bluebell?")
+    await scene.outcome(told)
+    await scene.at_rest()
+    assert "bluebell" in docs.contents[-1]
+    for number in range(8):
+        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    assert scene.bot.conversations.find(told.channel_id, told.id) is None
+    docs.answers.append(whole("Chloe's code is bluebell."))
+    await scene.ask("Ben", "docs: what did Chloe say?")
+    assert docs.paths.count("/ums/conversations") == 1
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, "Chloe's code")
+    await scene.use("Chloe", "forget")
+    assert not on_disk(scene.folder, "bluebell")
+
+
 @pytest.mark.parametrize("how", ["edited", "deleted"])
 async def test_what_goes_while_its_answer_waits_for_discord_is_not_gone_on_with_after_a_kill(
     stage: Scene, docs: RemoteAgent, roster: dict[str, Path], how: str
