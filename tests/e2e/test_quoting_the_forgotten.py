@@ -279,6 +279,31 @@ async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Sc
     await is_not_told(scene)
 
 
+async def test_an_answer_to_a_reply_that_was_trimmed_while_it_waited_goes_with_whom_it_quotes(scene: Scene) -> None:
+    """Nothing else of theirs is in the conversation."""
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    for number in range(HISTORY_MESSAGES):
+        scene.say("Ada", f"number {number}")
+    gate = scene.held("Here you are.")
+    await scene.decision(scene.mention("Ada", "hello"))
+    await scene.until(lambda: scene.stub.requests)
+    asked = scene.mention("Ben", "what is it?", reply_to=said.id)
+    await scene.decision(asked)
+    for number in range(8):
+        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
+    scene.stub.replies.append(Reply(QUOTING))
+    gate.set()
+    await scene.answer_to(asked)
+    assert SECRET in scene.told()
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, QUOTING)
+    await forgotten(scene)
+    await is_not_told(scene)
+
+
 async def test_an_answer_of_which_a_part_is_trimmed_while_the_rest_is_made_goes_with_whom_it_quotes(
     scene: Scene,
 ) -> None:
