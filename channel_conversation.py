@@ -305,7 +305,7 @@ class ChannelConversation:
     def left_states(self) -> LeftStates:
         """The remote agents' states for the channel's next conversation."""
         people = {m.message_id: (*m.addressees,) if m.is_bot else m.said_by for m in self.messages}
-        return self.remote.left_states(people, self.last_activity)
+        return self.remote.left_states(people, self.looked_up, self.last_activity)
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = unsaid(self.llm_history, questions, self.sources)

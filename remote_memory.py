@@ -63,11 +63,14 @@ class RemoteMemory:
         self.leave(agent for i, agent in self.asked.items() if i not in others)
         self.leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & people_of([told]))
 
-    def left_states(self, people: Mapping[int, tuple[int, ...]], at: datetime) -> LeftStates:
-        """The agents' states for the channel's next conversation. people: whose words each message has, by its id."""
+    def left_states(self, people: Mapping[int, tuple[int, ...]], others: Collection[int], at: datetime) -> LeftStates:
+        """The agents' states for the channel's next conversation. people: whose words each message has, by its id.
+        others: those whose words the messages may have of which that is not known any more."""
         told = {}
         for agent in self.told_before.keys() | self.asked.values():
             asked = {i: people.get(i) or (UNKNOWN,) for i, one in self.asked.items() if one == agent}
+            if unknown := [i for i, whose in asked.items() if UNKNOWN in whose]:
+                asked[unknown[0]] = (UNKNOWN, *sorted(others))  # of one: else there would be thousands of copies
             told[agent] = self.told_before.get(agent, {}) | asked
         # Where more is not remembered, it could not be taken back any more: the agent begins a new conversation.
         kept = {agent: told for agent, told in told.items() if len(told) <= MAX_REMOTE}

@@ -426,6 +426,27 @@ async def test_what_is_deleted_while_it_answers_is_not_gone_on_with(scene: Scene
     assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
 
 
+async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_also_with_whose_words_were_trimmed_there(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster):
+        stage.bot.conversations._max_messages = 6  # there is no setting
+        told = stage.mention("Chloe", "docs: my code is bluebell")
+        await stage.answer_to(told)
+        for number in range(8):
+            await stage.decision(stage.say("Ada", f"<@{stage.pg.person('Ben')}> number {number}"))
+        assert stage.bot.conversations.find(told.channel_id, told.id) is None
+        clock.advance(HOUR)
+        docs.answers.append(whole("Chloe's code is bluebell."))
+        await stage.ask("Ben", "docs: what did Chloe say?")
+        assert docs.paths.count("/ums/conversations") == 1
+        await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, "Chloe's code")
+        await stage.use("Chloe", "forget")
+        assert not on_disk(stage.folder, "bluebell")
+
+
 async def test_an_answer_of_an_agent_goes_with_whom_it_was_told_though_what_they_said_was_trimmed(
     scene: Scene, docs: RemoteAgent
 ) -> None:
