@@ -64,9 +64,13 @@ class TurnHolder(Holder):
 
     def _is_quote_covered(self, channel_id: int, what: Forget, message: MessageRecord) -> bool:
         """Whether its quote goes, also of a message in the conversation, which knows whose words that has."""
+        if what.covers_quote(message):
+            return True
         conversation = self._conversations.get(channel_id)
-        quoted = conversation.find(message.reply_to_id or 0) if conversation else None
-        return what.covers_quote(message) or (quoted is not None and what.author_id in quoted.drew_on)
+        if conversation is None or message.reply_to_id is None:
+            return False
+        quoted = conversation.find(message.reply_to_id)  # None: it was trimmed, or is from before the conversation
+        return what.author_id in (quoted.drew_on if quoted else conversation.looked_up)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         return self._pending.taken(channel_id)

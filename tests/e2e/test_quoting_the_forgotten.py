@@ -777,6 +777,27 @@ async def test_an_answer_out_of_a_reply_that_was_read_elsewhere_goes_with_those_
     await is_not_told(scene)
 
 
+async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotten_though_both_were_trimmed(
+    scene: Scene,
+) -> None:
+    answer = await quoted(scene)
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    gate = scene.held("Here you are.")
+    begun = len(scene.stub.requests)
+    await scene.decision(scene.mention("Ada", "hello"))
+    await scene.until(lambda: len(scene.stub.requests) > begun)
+    asked = scene.mention("Ben", "what is that?", reply_to=answer.id)
+    await scene.decision(asked)
+    for number in range(8):
+        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
+    await forgotten(scene)
+    gate.set()
+    await scene.answer_to(asked)
+    assert "what is that?" in scene.told()
+    assert SECRET not in scene.told()
+
+
 async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotten(scene: Scene) -> None:
     answer = await quoted(scene)
     gate = scene.held("It is sunny.")
