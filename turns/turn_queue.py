@@ -235,7 +235,17 @@ class TurnQueue:
         self.pending.requoted(channel_id, quotes, edited)
         if queue := self._queues.get(channel_id):
             for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
-                questions[:] = [q.requoted(edited) if quotes(q.message) else q for q in questions]
+                for place, question in enumerate(questions):
+                    if quotes(question.message):
+                        questions[place] = question.requoted(edited)
+                        self._note_trimmed(questions[place], edited)
+
+    def _note_trimmed(self, question: Question, edited: MessageRecord | None) -> None:
+        """Notes for a running turn a changed quote of a question that the conversation does not have any more."""
+        conversation, message_id = self._conversations.get(question.channel_id), question.message.message_id
+        if conversation and conversation.find(message_id) is None and not conversation.is_deleted(message_id):
+            now = replace(question, message=question.current(conversation)).requoted(edited).as_kept.message
+            conversation.revisions.note({message_id: now})
 
     def unread(self, channel_id: int, is_gone: Callable[[Question], bool]) -> None:
         """Drops the meaning of these questions, as it has deleted words in it, but not of those for a mini-app."""

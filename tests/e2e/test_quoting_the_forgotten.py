@@ -812,6 +812,26 @@ async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotte
     await scene.answer_to(asked[-1])
 
 
+async def test_a_question_being_answered_quotes_no_answer_that_is_forgotten_though_both_were_trimmed(
+    scene: Scene,
+) -> None:
+    answer = await quoted(scene)
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    gate = scene.held("", calls=call("current_time").calls)
+    begun = len(scene.stub.requests)
+    asked = scene.mention("Ben", "what is that?", reply_to=answer.id)
+    await scene.until(lambda: len(scene.stub.requests) > begun)
+    for number in range(8):
+        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
+    await forgotten(scene)
+    gate.set()
+    await scene.answer_to(asked)
+    assert len(scene.stub.requests) == begun + 2
+    assert "what is that?" in scene.told()
+    assert SECRET not in scene.told()
+
+
 @pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
 async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
