@@ -81,7 +81,7 @@ class UnfinishedQuestions:
         kept = replace(left, questions=tuple(question for question in found if question))
         gone = {q.message.message_id for q, there in zip(left.questions, found, strict=True) if not there}
         if gone:
-            kept = replace(kept, turn=kept.turn and kept.turn.without_history)
+            kept = replace(kept, turn=kept.turn and kept.turn.without({("message", one) for one in gone}))
         turn = _to_continue(self._backlog, left, kept, messages, self._clock())
         if gone:
             self._changes.deleted(channel_id, gone)

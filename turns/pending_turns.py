@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from conversation import MessageRecord
-from llm_history import History, readable
+from llm_history import History, origin_of, readable, without_words
+from state.message import Source
 from turns.turn import Question, Ready
 
 
@@ -24,9 +25,13 @@ class Begun:
     posted: tuple[int, ...] = ()
     ready: Ready | None = None
 
-    @property
-    def without_history(self) -> Begun:
-        return replace(self, ready=self.ready and replace(self.ready, history=None))
+    def without(self, gone: Collection[Source]) -> Begun:
+        """Without what its outcome keeps of deleted messages for the model; without its whole history, where the model
+        was told some of them, as the answer may quote them."""
+        if self.ready is None or self.ready.history is None:
+            return self
+        history = None if origin_of(self.ready.history).is_among(gone) else without_words(self.ready.history, gone)
+        return replace(self, ready=replace(self.ready, history=history))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -255,6 +256,24 @@ async def test_a_ready_answer_is_told_with_its_question_where_something_was_dele
     told = scene.told()
     assert told.count("Tim") == told.count("What a name.") == 1
     assert told.index("Tim") < told.index("What a name.") < told.index("and how old is it?")
+
+
+async def test_a_ready_answer_stays_told_where_only_a_question_behind_it_was_deleted_meanwhile(scene: Scene) -> None:
+    """Told as new to the model, the question would be answered once more with the next one."""
+    async with life(scene):
+        held = scene.pg.faults.add("POST", "/messages$", delay_event=asyncio.Event())
+        scene.stub.replies.append(Reply("What a name."))
+        question = scene.mention("Ada", "my cat is called Tim")
+        await scene.until(lambda: held.hits)
+        await scene.ready(question)
+        await scene.decision(later := scene.mention("Ben", "hello"))
+        await kill(scene)
+    scene.pg.delete(later)
+    async with life(scene):
+        await scene.answer_to(question)
+        await scene.answer_to(scene.say("Ada", "and how old is it?"))
+    assert "Tim" not in json.dumps(scene.stub.requests[-1]["messages"][-1])
+    assert scene.told().count("Tim") == scene.told().count("What a name.") == 1
 
 
 async def test_an_answer_that_was_begun_behind_what_was_stored_last_is_finished_in_its_place(scene: Scene) -> None:
