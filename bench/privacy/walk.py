@@ -28,7 +28,7 @@ NEAR, AWAY = (2, 5, 10, 20), (130, 200)  # seconds between two steps; the second
 PATIENCE_SECONDS = 100.0  # of the machine's time: more than anything waits in a step
 RETENTION = timedelta(days=30)
 STEPS_ALONE = 6  # while the bot is away
-FEW = 12  # messages of a conversation, in half of the walks
+FEW = None, None, 12, 5  # messages of a conversation, in each of four walks; None: as many as there are without it
 
 
 class Walk(Threads, Access, Clicks):
@@ -36,7 +36,7 @@ class Walk(Threads, Access, Clicks):
 
     def __init__(self, scene: Scene, servers: Servers, seed: int) -> None:
         super().__init__(scene, servers, seed)
-        self._is_short = self._random.random() < 0.5
+        self._few = self._random.choice(FEW)
         self._is_one_of_several = False
         self._acts: dict[Act, int] = {
             self._say: 20, self._mention: 25, self._reply: 10, self._attach: 6, self._post_in_forum: 3,
@@ -81,8 +81,8 @@ class Walk(Threads, Access, Clicks):
     async def _caught_up(self) -> None:
         """Waits until the bot has answered what it missed, in all places, and has the tools of its MCP server."""
         note_posts(self._scene.bot, lambda: self._watch.told_step, self._watch.posts)
-        if self._is_short:
-            self._scene.bot.conversations._max_messages = FEW  # noqa: SLF001 - there is no setting
+        if self._few:
+            self._scene.bot.conversations._max_messages = self._few  # noqa: SLF001 - there is no setting
         await self._scene.bot.parts.mcp.tried()
         for channel in self._words.readers:
             await self._scene.bot.parts.gate.wait(channel, self._words.guilds[channel])
@@ -133,8 +133,8 @@ class Walk(Threads, Access, Clicks):
     # What several do at the same time
 
     async def _act_meanwhile(self, who: str) -> None:
-        often = self._mention, self._mention, self._say, self._reply
-        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out
+        often = self._mention, self._mention, self._say, self._reply, self._ask_docs
+        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out, self._flood
         await self._meanwhile(who, often, seldom)
 
     async def _write_in_one_breath(self, who: str) -> None:
@@ -143,6 +143,11 @@ class Walk(Threads, Access, Clicks):
 
     async def _act_during_look_up(self, who: str) -> None:
         await self._plan_meanwhile(who, (self._edit, self._delete, self._forget, self._opt_out, self._say))
+
+    async def _flood(self, who: str) -> None:
+        """Says so much that a short conversation has nothing else any more."""
+        for _ in range(self._few or 2):
+            await self._say(who)
 
     async def _act_while_disconnected(self, who: str) -> None:
         await self._drop_connection(
