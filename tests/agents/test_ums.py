@@ -6,7 +6,9 @@ import asyncio
 import gzip
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -509,6 +511,53 @@ async def test_something_else_that_listens_there_is_a_failure() -> None:
         port = server.sockets[0].getsockname()[1]
         async with UMSAgent("docs", f"http://127.0.0.1:{port}", HEADERS) as agent:
             assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
+
+
+class Lags:
+    """The longest time that the event loop was held up while the context lasted."""
+
+    async def __aenter__(self) -> Lags:
+        self.longest = 0.0
+        self._task = asyncio.create_task(self._watch())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.sleep(0)
+        self._task.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            begun = time.process_time()
+            await asyncio.sleep(0)
+            self.longest = max(self.longest, time.process_time() - begun)
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        (b"HTTP/1.1 103 E\r\n\r\n", 60_000),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream" + b';"' * 4_000 + b"\r\n\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json" + b";a" * 4_000 + b"\r\n\r\n", 1),
+    ],
+    ids=["interim responses", "parameters of a stream's type", "parameters of another type"],
+)
+async def test_all_else_goes_on_while_what_comes_before_an_answer_is_read(answer: bytes, count: int) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        if b"/chat" in asked:
+            with suppress(ConnectionError):
+                writer.write(answer * count)
+                await writer.drain()
+        else:
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"id": "c1"}')
+        writer.close()
+
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with UMSAgent("docs", f"http://127.0.0.1:{port}", HEADERS) as agent, Lags() as lags:
+            await respond(agent)
+    assert lags.longest < 0.1
 
 
 @pytest.mark.parametrize("limits", [{"stall_seconds": 0.1}, {"total_seconds": 0.2}])

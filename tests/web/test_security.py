@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import resource
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -115,6 +116,19 @@ async def test_a_form_that_cannot_be_read_is_no_fault_of_ours(
     more = [form, f"Content-Length: {len(body)}", f"Content-Encoding: {encoding}", "", ""]
     answer = await server.sends("POST", "/console/login", "\r\n".join(more) + body.decode("latin-1"))
     assert (status(answer), "set-cookie" in answer.lower()) == (400, False)
+
+
+@pytest.mark.parametrize("path", ["/console", "/console/login"])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+@pytest.mark.parametrize("parameters", [';"', ";a", ";"])
+async def test_a_content_type_that_takes_long_to_parse_is_not_parsed(
+    server: Server, path: str, kind: str, parameters: str
+) -> None:
+    many = parameters * (8_000 // len(parameters))
+    begun = time.process_time()
+    answer = await server.sends("POST", path, f"Content-Type: {kind}{many}", "Content-Length: 1", "", "x")
+    assert time.process_time() - begun < 0.1
+    assert status(answer) in (400, 415)
 
 
 async def test_tries_that_are_begun_at_once_count_as_those_one_after_another(server: Server) -> None:

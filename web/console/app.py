@@ -146,8 +146,12 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 async def _check_form(request: web.Request) -> None:
     """Raises an HTTPException for a request that is no form of the console's own pages."""
-    if request.content_type != "application/x-www-form-urlencoded":
+    # aiohttp's own parser may take 0.5 s for what follows the type, and some encodings take long to decode.
+    kind, _, parameters = request.headers.get("Content-Type", "").replace(" ", "").lower().partition(";")
+    if kind != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType(text="The console accepts only forms.")
+    if parameters not in ("", "charset=utf-8"):
+        raise web.HTTPBadRequest(text="That form cannot be read.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
     try:
