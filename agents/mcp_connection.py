@@ -188,6 +188,7 @@ class Connection:
             "cache_tools": False,
             "init_timeout": self._limits.start,
             "message_handler": self._heard,
+            "log_handler": _ignore,
         }
         if server.command:
             reading, writing = os.pipe()
@@ -297,6 +298,11 @@ class Connection:
         for secret in self.server.secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+async def _ignore(_message: object) -> None:
+    """Handles what a server sends to be logged. The package would log it, also what calls gave the server, and first
+    write out whatever it has in one go."""
 
 
 class _Stderr(asyncio.Protocol):

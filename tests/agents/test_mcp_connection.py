@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import os
 import signal
 import sys
@@ -387,6 +388,32 @@ async def test_requests_of_a_server_that_takes_no_answers_do_not_pile_up(hurried
         before = len(asyncio.all_tasks())
         assert "did not answer" in await connection.call("t", {})
         assert len(asyncio.all_tasks()) < before + MAX_OPEN + 10
+
+
+LOUD = """
+import json, sys
+told = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "logging": {}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "tools/call":
+        for level in ("info", "critical", "alert", "emergency"):
+            params = {"level": level, "data": asked["params"]["arguments"]}
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": params}), flush=True)
+    if "id" in asked:
+        results = {"initialize": about | {"serverInfo": {"name": "p", "version": "1"}}, "tools/call": {"content": []}}
+        result = results.get(asked["method"], told)
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_what_a_server_sends_to_be_logged_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("fastmcp", "mcp"):
+        assert logging.getLogger(name).level == logging.CRITICAL
+    async with running(McpServer("x", sys.executable, ("-c", LOUD), ENV)) as connection:
+        assert await connection.call("t", {"text": "what Ann said"}) == "[]"
+        await asyncio.sleep(0.1)
+    assert "what Ann said" not in caplog.text
 
 
 async def test_a_server_is_reached_by_http_with_its_headers() -> None:
