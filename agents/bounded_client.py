@@ -45,6 +45,7 @@ MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each lin
 MAX_COOKIES, MAX_COOKIE_BYTES = 50, 4_096
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
+COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
@@ -136,11 +137,19 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
 
 def bound_http(http: Any, max_event: int, max_body: int, part: int = 0) -> Any:
     """Limits the responses to an AsyncClient of httpx2 or httpx, and returns it. max_event, max_body: bytes of an event
-    of a stream, and of any other response; part: as how many each comma and opening bracket counts."""
+    of a stream, and of any other response, or one that is read as a whole; part: as how many each comma and opening
+    bracket counts."""
     _bound_heads()
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
     http.event_hooks["response"].append(partial(_bound, max_event, max_body, part))
+    send = http.send
+
+    async def noting(request: Any, *, stream: bool = False, **how: Any) -> Any:
+        request.extensions[COLLECTED] = not stream
+        return await send(request, stream=stream, **how)
+
+    http.send = noting
     return http
 
 
@@ -158,7 +167,8 @@ async def _bound(max_event: int, max_body: int, part: int, response: Any) -> Non
     if packed.strip().lower() != "identity":
         raise _refused(library, f"it is packed as {packed[:40]}, for which it was not asked")
     response.encoding = "utf-8"  # whatever it says: of some the time is quadratic, as punycode's
-    is_stream = response.is_success and response.headers.get("content-type", "").startswith("text/event-stream")
+    is_called_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
         response.stream = kind(library, response.stream, max_event, max_body, part, is_stream)

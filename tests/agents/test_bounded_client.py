@@ -306,6 +306,18 @@ async def test_what_begins_as_json_is_bounded_as_that_though_it_is_called_a_stre
     assert "model_response_refused" in [entry["event"] for entry in logs]
 
 
+@pytest.mark.parametrize("status", [200, 500])
+async def test_what_is_read_as_a_whole_is_bounded_as_that_though_it_is_called_a_stream(
+    serve: Serve, status: int
+) -> None:
+    serve(web.Response(body=b": ping\n\n" * (MAX_BODY_BYTES // 8 + 1), status=status, headers={"Content-Type": STREAM}))
+    async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
+        judge = ModelJudge(model, bot=Me(), purse=NotingPurse())
+        with capture_logs() as logs, pytest.raises(JudgeError):
+            await judge(QUESTION, ChannelConversation(CHANNEL, NOON, NOON, [QUESTION]))
+    assert "model_response_refused" in [entry["event"] for entry in logs]
+
+
 async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_once() -> None:
     count, turns = 5_000, 0
 
