@@ -22,6 +22,9 @@ from web.privacy_page import privacy_page
 from web.shown import Shown
 
 MOST_BYTES = 16_384  # of a form
+# Of a connection's receive buffer, of which Linux makes twice as many: aiohttp parses all that is in it in one go, and
+# keeps what it parses, 170 MB for requests whose bodies come in pieces of one byte.
+BUFFER_BYTES = 8 * 1024
 STOP_SECONDS = 2.0  # for running responses when the process ends
 IDLE_SECONDS = 75.0  # until a connection without a complete request is closed
 MOST_CONNECTIONS = 4_096  # at once, or half of the files that the process may open, if that is less
@@ -91,6 +94,7 @@ class Site:
                 (host, port), family=socket.AF_INET6 if is_six else socket.AF_INET, dualstack_ipv6=dual
             )
             server = await asyncio.get_running_loop().create_server(_bounded(runner), sock=listening)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)  # also of its connections
             yield f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{listening.getsockname()[1]}"
         finally:
             if server:
