@@ -50,7 +50,8 @@ class ChannelConversation:
     people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
     trimmed since. looked_up: people whose words tools read, earlier answers drew on, or remote agents know, and the
     other channels from which they are. unsaid: questions whose answers were dropped during the turn; sources: forgotten
-    messages, after which all answers go, as they may quote them. told_off: people who told it off in trimmed messages.
+    messages, after which all answers go, as they may quote them. trimmed: messages that were trimmed since the turn
+    began, with whose words they have beside their author's. told_off: people who told it off in trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
     bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
@@ -74,6 +75,7 @@ class ChannelConversation:
     looked_up: frozenset[int] = NOBODY
     tainted: frozenset[int] = NOBODY
     telling: frozenset[int] = NOBODY
+    trimmed: dict[int, frozenset[int]] = field(default_factory=dict)
     taken_back: OrderedDict[Source, int] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
@@ -219,10 +221,6 @@ class ChannelConversation:
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text or m.readable == UNREAD}
         return people | people_told(self.llm_history) | {who for who in quoted if who is not None}
 
-    def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
-        """The bot's messages that may quote this person, by message id."""
-        return {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
-
     def may_quote(self, message_id: int | None, author_id: int) -> bool:
         """Whether a message of the bot's may quote this person; True if the message is not known here."""
         said = self.find(message_id or 0)
@@ -254,9 +252,9 @@ class ChannelConversation:
         answered = own - {0} | maybe_answered(self.llm_history, message_ids, first)
         self._unsay(answered)
         self.take_back(("message", question) for question in answered)
-        count = len(self.messages)
+        before = self.messages
         self._change(dict.fromkeys(message_ids))
-        if len(self.messages) < count:
+        if len(self.messages) < len(before):
             self._hear_again()
 
     def forget(self, author_id: int) -> None:
@@ -277,8 +275,9 @@ class ChannelConversation:
         changes |= {m.message_id: requoted(m, None) for m in replies if is_looked_up and m.reply_to_id not in known}
         changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
         changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
-        answers = self.answers_out_of(author_id)
+        answers = {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
+        theirs |= {i for i, people in self.trimmed.items() if author_id in people}
         theirs |= answers.keys() | {m.message_id for m in self.messages if author_id in m.forwarded_from}
         others = {m.message_id for m in self.messages} - theirs
         # The author of a trimmed message is not known any more.
@@ -334,7 +333,7 @@ class ChannelConversation:
 
     def begin_turn(self) -> None:
         """Begins to note what is taken back from now on; a turn that begins is not told what was taken back before."""
-        self.taken_back, self.has_answered = OrderedDict(), False
+        self.taken_back, self.trimmed, self.has_answered = OrderedDict(), {}, False
         self.tainted = self.sources = self.telling = NOBODY
 
     def take_back(self, sources: Iterable[Source]) -> bool:
@@ -358,6 +357,7 @@ class ChannelConversation:
         gone, asked = self.messages[: -len(kept)], self.remote.asked  # what agents know, and replies quote
         known = (m.drew_on if m.is_bot else m.said_by for m in gone if m.is_bot or m.message_id in asked)
         self.looked_up = self.looked_up.union(*known) or NOBODY
+        self.trimmed |= {m.message_id: m.drew_on for m in gone if m.drew_on}
         self._keep(kept)
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
@@ -400,8 +400,7 @@ class ChannelConversation:
             return ""
         if made.origin.is_among(self.taken_back):
             summary = ""
-        context = as_context(summary, made.origin) if summary else []
-        self.llm_history = made.after(self.llm_history, context)
+        self.llm_history = made.after(self.llm_history, as_context(summary, made.origin) if summary else [])
         self.waits = any(map(waits_for, self.llm_history))
         return summary
 

@@ -28,7 +28,7 @@ NEAR, AWAY = (2, 5, 10, 20), (130, 200)  # seconds between two steps; the second
 PATIENCE_SECONDS = 100.0  # of the machine's time: more than anything waits in a step
 RETENTION = timedelta(days=30)
 STEPS_ALONE = 6  # while the bot is away
-FEW = None, None, 12, 5  # messages of a conversation, in each of four walks; None: as many as there are without it
+FEW = None, 12, 5, 5  # messages of a conversation, in each of four walks; None: as many as without the walk
 
 
 class Walk(Threads, Access, Clicks):
@@ -133,8 +133,8 @@ class Walk(Threads, Access, Clicks):
     # What several do at the same time
 
     async def _act_meanwhile(self, who: str) -> None:
-        often = self._mention, self._mention, self._say, self._reply, self._ask_docs
-        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out, self._flood
+        often = self._mention, self._mention, self._say, self._reply, self._reply, self._ask_docs, self._flood
+        seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out
         await self._meanwhile(who, often, seldom)
 
     async def _write_in_one_breath(self, who: str) -> None:

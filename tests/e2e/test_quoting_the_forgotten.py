@@ -832,6 +832,29 @@ async def test_a_question_being_answered_quotes_no_answer_that_is_forgotten_thou
     assert SECRET not in scene.told()
 
 
+async def test_what_was_told_at_the_beginning_goes_while_it_is_answered_though_it_was_trimmed(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    """The bot's own answer in an earlier conversation, which quotes the forgotten."""
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
+        await quoted(stage)
+        clock.advance(200)
+        stage.bot.conversations._max_messages = 6  # there is no setting
+        gate = stage.held("", calls=call("current_time").calls)
+        begun = len(stub.requests)
+        asked = stage.mention("Ben", "what time is it?")
+        await stage.until(lambda: len(stub.requests) > begun)
+        assert SECRET in stage.told()
+        for number in range(8):
+            await stage.decision(stage.say("Ada", f"<@{stage.pg.person('Ben')}> number {number}"))
+        await forgotten(stage)
+        gate.set()
+        await stage.answer_to(asked)
+        assert len(stub.requests) == begun + 2
+        assert SECRET not in stage.told()
+
+
 @pytest.mark.parametrize("by", ["forgetting", "deleting", "editing"])
 async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: Scene, by: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
