@@ -167,10 +167,13 @@ class Watch:
 
     def _answer_with_state(self, body: Body) -> Reply:
         """Answers at OpenAI, which also tells the model what it has kept."""
-        words = words_in([json.dumps(body), *self.openai.seen[-1]])
         told = self.openai.seen[-1]
         if not body.get("stream"):
-            return self._sum_up_all(words, told, self.openai.headers)
+            return self._sum_up_all(words_in([json.dumps(body), *told]), told, self.openai.headers)
+        # Without what it has said itself since it was asked, as above.
+        asked = max((place for place, text in enumerate(told) if WHOM.search(text)), default=len(told))
+        results = [item for item in body["input"] if item.get("type") == "function_call_output"]
+        words = words_in([*told[: asked + 1], json.dumps({**body, "input": results})])
         return self._answer_to(words, told, body, self.openai.headers)
 
     def _answer_to(self, words: list[str], told: Sequence[str], body: Body, headers: Mapping[str, str]) -> Reply:
