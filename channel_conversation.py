@@ -358,6 +358,7 @@ class ChannelConversation:
         known = (m.drew_on if m.is_bot else m.said_by for m in gone if m.is_bot or m.message_id in asked)
         self.looked_up = self.looked_up.union(*known) or NOBODY
         self.trimmed |= {m.message_id: m.drew_on for m in gone if m.drew_on}
+        self.trimmed = dict([*self.trimmed.items()][-MAX_REVISIONS:])
         self._keep(kept)
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])

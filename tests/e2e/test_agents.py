@@ -434,8 +434,7 @@ async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_also_wi
         stage.bot.conversations._max_messages = 6  # there is no setting
         told = stage.mention("Chloe", "docs: my code is bluebell")
         await stage.answer_to(told)
-        for number in range(8):
-            await stage.decision(stage.say("Ada", f"<@{stage.pg.person('Ben')}> number {number}"))
+        await stage.flood()
         assert stage.bot.conversations.find(told.channel_id, told.id) is None
         clock.advance(HOUR)
         docs.answers.append(whole("Chloe's code is bluebell."))
@@ -458,8 +457,7 @@ async def test_an_answer_of_an_agent_goes_with_whom_it_was_told_though_what_they
     await scene.outcome(told)
     await scene.at_rest()
     assert "bluebell" in docs.contents[-1]
-    for number in range(8):
-        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    await scene.flood()
     assert scene.bot.conversations.find(told.channel_id, told.id) is None
     docs.answers.append(whole("Chloe's code is bluebell."))
     await scene.ask("Ben", "docs: what did Chloe say?")

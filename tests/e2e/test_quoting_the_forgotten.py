@@ -291,8 +291,7 @@ async def test_an_answer_to_a_reply_that_was_trimmed_while_it_waited_goes_with_w
     await scene.until(lambda: scene.stub.requests)
     asked = scene.mention("Ben", "what is it?", reply_to=said.id)
     await scene.decision(asked)
-    for number in range(8):
-        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    await scene.flood()
     assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
     scene.stub.replies.append(Reply(QUOTING))
     gate.set()
@@ -316,8 +315,7 @@ async def test_an_answer_of_which_a_part_is_trimmed_while_the_rest_is_made_goes_
     asked = scene.mention("Ben", "tell me all about it")
     await scene.until(lambda: len(scene.said()) == 3)
     first = scene.said()[1]
-    for number in range(8):
-        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    await scene.flood()
     assert scene.bot.conversations.find(first.channel_id, first.id) is None
     gate.set()
     await scene.answer_to(asked)
@@ -788,8 +786,7 @@ async def test_a_question_that_waits_keeps_nothing_of_an_answer_that_is_forgotte
     await scene.until(lambda: len(scene.stub.requests) > begun)
     asked = scene.mention("Ben", "what is that?", reply_to=answer.id)
     await scene.decision(asked)
-    for number in range(8):
-        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    await scene.flood()
     assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
     await forgotten(scene)
     gate.set()
@@ -821,8 +818,7 @@ async def test_a_question_being_answered_quotes_no_answer_that_is_forgotten_thou
     begun = len(scene.stub.requests)
     asked = scene.mention("Ben", "what is that?", reply_to=answer.id)
     await scene.until(lambda: len(scene.stub.requests) > begun)
-    for number in range(8):
-        await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> number {number}"))
+    await scene.flood()
     assert scene.bot.conversations.find(asked.channel_id, asked.id) is None
     await forgotten(scene)
     gate.set()
@@ -846,8 +842,7 @@ async def test_what_was_told_at_the_beginning_goes_while_it_is_answered_though_i
         asked = stage.mention("Ben", "what time is it?")
         await stage.until(lambda: len(stub.requests) > begun)
         assert SECRET in stage.told()
-        for number in range(8):
-            await stage.decision(stage.say("Ada", f"<@{stage.pg.person('Ben')}> number {number}"))
+        await stage.flood()
         await forgotten(stage)
         gate.set()
         await stage.answer_to(asked)

@@ -75,6 +75,11 @@ class Scene(Observer):
         """Posts a message that begins with a mention of the bot."""
         return self.say(who, f"<@{self.pg.bot_id}> {text}", channel=channel, **how)
 
+    async def flood(self) -> None:
+        """Ada says so much to Ben that a conversation of few messages has nothing else any more."""
+        for number in range(8):
+            await self.decision(self.say("Ada", f"<@{self.pg.person('Ben')}> number {number}"))
+
     async def ask(self, who: str, text: str, *, channel: str = "general", **how: Any) -> Message:
         """Mentions the bot and waits for its whole answer."""
         return await self.answer_to(self.mention(who, text, channel=channel, **how))
