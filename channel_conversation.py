@@ -12,13 +12,11 @@ from datetime import datetime
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
+from history_cut import Cut, as_context, cut
 from llm_history import (
     Changes,
-    Cut,
     History,
-    as_context,
-    cut,
-    origin_in,
+    people_in,
     people_told,
     reworded,
     tags_in,
@@ -31,7 +29,7 @@ from remote_memory import RemoteMemory
 from state.declines import Declines
 from state.engagement import Engagement, Heard, Standing
 from state.message import NOBODY, MessageRecord, Source, forget_older_wordings, newest_within, requoted
-from state.optout import UNREAD, without_label, without_quote
+from state.optout import without_label, without_quote
 from state.revisions import MAX_REVISIONS, Revisions
 from stored_conversation import NO_DECLINES, LeftStates, Unwelcome, maybe_answered, people_of
 from understanding.names import add_to, called_by_name, index_of
@@ -47,11 +45,9 @@ class ChannelConversation:
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it. waits:
     whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
-    people whose words its answer may have; telling: those whose words its agent was told, also if these are deleted or
-    trimmed since. looked_up: people whose words tools read, earlier answers drew on, or remote agents know, and the
-    other channels from which they are. unsaid: questions whose answers were dropped during the turn; sources: forgotten
-    messages, after which all answers go, as they may quote them. trimmed: messages that were trimmed since the turn
-    began, with whose words they have beside their author's. told_off: people who told it off in trimmed messages.
+    people whose words its answer may have. looked_up: people whose words it has or had elsewhere than in its messages:
+    in messages that were trimmed or deleted, or read by tools, also from other channels, whose ids are here, too.
+    unsaid: questions whose answers were dropped during the turn. told_off: people who told it off in trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
     bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
@@ -71,11 +67,8 @@ class ChannelConversation:
     own: frozenset[int] = NOBODY
     revisions: Revisions = field(default_factory=Revisions)
     unsaid: frozenset[int] = NOBODY
-    sources: frozenset[int] = NOBODY
     looked_up: frozenset[int] = NOBODY
     tainted: frozenset[int] = NOBODY
-    telling: frozenset[int] = NOBODY
-    trimmed: dict[int, frozenset[int]] = field(default_factory=dict)
     taken_back: OrderedDict[Source, int] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
@@ -118,7 +111,7 @@ class ChannelConversation:
 
     def drawing(self, said: MessageRecord) -> MessageRecord:
         """One of the bot's messages, with the people whose words it may have."""
-        people = frozenset(self.people_told_of() | self.remote.told_earlier(said.message_id) | self.tainted)
+        people = self.people_told_of().union(self.remote.told_earlier(said.message_id), self.tainted)
         same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
         return replace(said, drew_on=next(same, people))
 
@@ -150,7 +143,7 @@ class ChannelConversation:
         known = {m.message_id for m in self.messages}
         # What was edited or deleted while it was being read is so here, too.
         current = [now for m in earlier if m.message_id not in known and (now := self.revisions.get(m.message_id, m))]
-        self.looked_up = self.looked_up.union(*(m.drew_on for m in current)) or NOBODY  # else unknown after a restart
+        self.looked_up |= people_in(current)  # else unknown after a restart
         self._hold(current + self.messages)
         self._hear_again()
 
@@ -213,13 +206,9 @@ class ChannelConversation:
             m for m in self.messages if (m.message_id > through or m.message_id in passed) and m.message_id not in known
         ]
 
-    def people_told_of(self) -> set[int]:
+    def people_told_of(self) -> frozenset[int]:
         """The people whom an answer given now may quote: the speakers, and those whom earlier answers may quote."""
-        people = {m.author_id for m in self.messages if not m.is_bot}
-        people.update(self.looked_up, self.telling, *(m.drew_on for m in self.messages))
-        # Of a question of somebody who opted out the quote is not kept, but was told.
-        quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text or m.readable == UNREAD}
-        return people | people_told(self.llm_history) | {who for who in quoted if who is not None}
+        return people_in(self.messages) | self.looked_up | people_told(self.llm_history)
 
     def may_quote(self, message_id: int | None, author_id: int) -> bool:
         """Whether a message of the bot's may quote this person; True if the message is not known here."""
@@ -260,46 +249,48 @@ class ChannelConversation:
     def forget(self, author_id: int) -> None:
         """Drops everything one person said, quotes of it, answers to this person, and answers that may quote them."""
         self.take_back([("person", author_id)])
-        if not self._knows(author_id):  # to go through all conversations of all channels would block the event loop
+        if self.remote.asked:  # the author of a trimmed message is not known any more
+            others = {m.message_id for m in self.messages if author_id not in people_in([m])}
+            self.remote.leave(agent for message_id, agent in self.remote.asked.items() if message_id not in others)
+        self.remote.forget(author_id)
+        self.declines = self.declines.forget(author_id)
+        known = self.people_told_of().union(self.told_off, people_of(self.remote.told_before.values()))
+        if author_id not in known:  # to go through all conversations of all channels would block the event loop
             return
-        if author_id in self.people_told_of() | people_of(self.remote.told_before.values()):
-            self.tainted |= {author_id}
-        told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
-        quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
-        changes: Changes = dict.fromkeys(quoting)
-        changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
-        # A quote from before the conversation may be an answer of the bot's that drew on looked-up words.
-        known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
-        told_of |= {tag["message_id"] for tag in tags_in(self.llm_history) if is_looked_up} - known
+        self.told_off -= {author_id}
+        self.tainted |= {author_id}
+        changes: Changes = {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
+        # A quote of what is not recorded any more may be of an answer of the bot's with their words.
+        here, is_elsewhere = {m.message_id for m in self.messages}, author_id in self.looked_up
         replies = [m for m in (*self.revisions.edited, *self.messages) if m.reply_to_id is not None]
-        changes |= {m.message_id: requoted(m, None) for m in replies if is_looked_up and m.reply_to_id not in known}
+        changes |= {m.message_id: requoted(m, None) for m in replies if is_elsewhere and m.reply_to_id not in here}
         changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
         changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
-        answers = {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
-        theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
-        theirs |= {i for i, people in self.trimmed.items() if author_id in people}
-        theirs |= answers.keys() | {m.message_id for m in self.messages if author_id in m.forwarded_from}
-        others = {m.message_id for m in self.messages} - theirs
-        # The author of a trimmed message is not known any more.
-        self.remote.forget(author_id, others)
-        self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
-        cuts = filter(None, map(origin_in, self.llm_history))
-        if any(author_id in before.people for before in cuts):  # the answers left may draw on what was cut
-            self.sources |= {tag["message_id"] for tag in tags_in(self.llm_history)}
-        self.looked_up, self.telling = self.looked_up - {author_id}, self.telling - {author_id}
-        self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
-        self._change(changes | dict.fromkeys(theirs | told_of))
-        self.declines = self.declines.forget(author_id)
-        self.told_off -= {author_id}
+        theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.forwarded_from)}
+        answers = [m for m in self.messages if m.is_bot and author_id in m.drew_on | m.addressees]
+        self._unsay({m.reply_to_id for m in answers if m.reply_to_id is not None})
+        self._change(changes | dict.fromkeys(theirs) | dict.fromkeys(m.message_id for m in answers))
+        self.looked_up -= {author_id}
+        self.llm_history = reworded(self._sound(self.llm_history), self._lost_from(self.llm_history))
+        self.waits = any(map(waits_for, self.llm_history))
         self._hear_again()
 
-    def _knows(self, author_id: int) -> bool:
-        """Whether anything here may be from, to or about this person, or quote them."""
-        messages = (m for m in (*self.messages, *self.revisions.values()) if m)
-        people = self.people_told_of().union(self.told_off, self.declines.at, self._heard.engagement.people)
-        return bool(self.remote.asked or self.remote.told_before) or author_id in people.union(
-            self._heard.before.people, *((m.author_id, m.reply_to_author_id, *m.addressees) for m in messages)
-        )
+    def _sound(self, history: History) -> History:
+        """A history with only those answers of which it is recorded that they have no words of the forgotten."""
+        if not self.tainted:
+            return history
+        own = [m for m in self.messages if m.is_bot]
+        sound = {m.reply_to_id for m in own if m.drew_on.isdisjoint(self.tainted)}
+        sound -= {m.reply_to_id for m in own if not m.drew_on.isdisjoint(self.tainted)}
+        return unsaid(history, sound.isdisjoint)
+
+    def _lost_from(self, history: History) -> Changes:
+        """The messages of a history that are not recorded any more, so that they may have words of the forgotten."""
+        if not self.tainted:
+            return {}
+        known = {m.message_id: m for m in (*self.revisions.edited, *self.messages)}
+        lost: Changes = dict.fromkeys({tag["message_id"] for tag in tags_in(history)} - known.keys())
+        return lost | {message_id: m for message_id, m in known.items() if m.reply_to_id in lost}
 
     def left_states(self) -> LeftStates:
         """The remote agents' states for the channel's next conversation."""
@@ -307,8 +298,11 @@ class ChannelConversation:
         return self.remote.left_states(people, self.looked_up, self.last_activity)
 
     def _unsay(self, questions: set[int]) -> None:
-        self.llm_history = unsaid(self.llm_history, questions, self.sources)
         self.unsaid |= questions
+        self.llm_history = self._unsaid(self.llm_history)
+
+    def _unsaid(self, history: History) -> History:
+        return unsaid(history, lambda told: not told.isdisjoint(self.unsaid)) if self.unsaid else history
 
     def _change(self, changes: Changes, *, is_by_author: bool = True) -> None:
         quoting = {
@@ -333,8 +327,7 @@ class ChannelConversation:
 
     def begin_turn(self) -> None:
         """Begins to note what is taken back from now on; a turn that begins is not told what was taken back before."""
-        self.taken_back, self.trimmed, self.has_answered = OrderedDict(), {}, False
-        self.tainted = self.sources = self.telling = NOBODY
+        self.taken_back, self.tainted, self.has_answered = OrderedDict(), NOBODY, False
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """Drops what the agent keeps of these sources, now and when the turn ends. Returns whether it kept any."""
@@ -348,22 +341,19 @@ class ChannelConversation:
         self.waits = any(map(waits_for, self.llm_history)) if changed else self.waits
         return changed
 
-    def trim(self, max_messages: int, max_characters: int) -> None:
-        """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare."""
+    def trim(self, max_messages: int, max_characters: int) -> bool:
+        """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare. Returns
+        whether there were any."""
         if len(self.messages) <= max_messages and self.size <= max_characters:
-            return
+            return False
         kept = newest_within(self.messages, max_messages * 3 // 4, max_characters * 3 // 4)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
-        gone, asked = self.messages[: -len(kept)], self.remote.asked  # what agents know, and replies quote
-        known = (m.drew_on if m.is_bot else m.said_by for m in gone if m.is_bot or m.message_id in asked)
-        self.looked_up = self.looked_up.union(*known) or NOBODY
-        self.trimmed |= {m.message_id: m.drew_on for m in gone if m.drew_on}
-        self.trimmed = dict([*self.trimmed.items()][-MAX_REVISIONS:])
         self._keep(kept)
         if told_off:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
             told_off = {who for who in told_off if not left.engagement.standing(who).told_off}
         self.told_off = frozenset(told_off)
+        return True
 
     def current(self, llm_history: History, unkept: Sequence[MessageRecord] = ()) -> History:
         """A running turn's history with the deletions and edits made since the turn began. unkept: messages as they are
@@ -372,13 +362,15 @@ class ChannelConversation:
         tags = tags_in(llm_history)
         said = ((t["message_id"], who) for t in tags for who in (t["author_id"], t["reply_to_author_id"] or 0))
         gone = dict.fromkeys(i for i, who in said if i < self.taken_back.get(("person", who), 0))
-        changes = {**gone, **self.revisions, **{m.message_id: m for m in unkept if self.revisions.get(m.message_id)}}
-        return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), changes), self.taken_back)
+        lost, sound = self._lost_from(llm_history), self._sound(llm_history)
+        changes: Changes = {**lost, **gone, **self.revisions}
+        changes |= {m.message_id: m for m in unkept if changes.get(m.message_id)}
+        return without_words(reworded(self._unsaid(sound), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over a finished turn's history, with the deletions and edits made since the turn began."""
         self.llm_history = self.current(llm_history)
-        self.unsaid, self.sources, self.has_answered = NOBODY, NOBODY, bool(self.llm_history)
+        self.unsaid, self.has_answered = NOBODY, bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
         told = {one for message in llm_history if isinstance(message, ModelRequest) for one in told_in(message)}
         self.told_through = max([self.told_through, *told])
@@ -414,8 +406,9 @@ class ChannelConversation:
         return bool(gone)
 
     def _keep(self, messages: list[MessageRecord]) -> None:
-        self._hold(messages)
         ids = {m.message_id for m in messages}
+        self.looked_up = self.looked_up | people_in([m for m in self.messages if m.message_id not in ids]) or NOBODY
+        self._hold(messages)
         self.own, self.passed_over = (kept and kept & ids for kept in (self.own, self.passed_over))
         self._heard.named = {message_id: named for message_id, named in self._heard.named.items() if message_id in ids}
 

@@ -6,7 +6,7 @@ keeps its own data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -28,14 +28,9 @@ from pydantic_ai.messages import (
 from pydantic_core import core_schema
 
 from state.message import REPLY_EXCERPT, MessageRecord, Source
-from state.optout import FORGOTTEN
-from state.session_messages import Message, MessageCategory, left_out
-from state.spending import CHARACTERS_PER_TOKEN, estimated
+from state.optout import FORGOTTEN, UNREAD
 
-IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 TO_OTHERS = "(Here you answered somebody else.)"
-CONTEXT_LENGTH = 2  # messages by which a summary is told
-SUMMED_UP = "What was said here before this came to, in short:"
 
 Changes = dict[int, MessageRecord | None]  # changed messages by id: as edited, or None where deleted
 
@@ -186,67 +181,6 @@ class Origin:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What to cut from a history of `length` messages: all before index `start`, and tool results of answers `emptied`.
-
-    keeps_context: whether the summary at its beginning may stay. origin: what the cut part was made of.
-    """
-
-    length: int
-    start: int
-    emptied: frozenset[int]
-    keeps_context: bool
-    origin: Origin
-
-    def after(self, history: Sequence[ModelMessage], summary: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """The history after the cut, behind a new summary of what was cut, or else behind its earlier one."""
-        left = [replace(m, metadata=None) if place in self.emptied else m for place, m in enumerate(history)]
-        before = history[:CONTEXT_LENGTH] if self.keeps_context and self.start and not summary else summary
-        if self.start and not summary:  # the answers left may still draw on what was cut
-            prompt = left[self.start]
-            left[self.start] = replace(prompt, metadata={**(prompt.metadata or {}), "before": _as_made_of(self.origin)})
-        return [*before, *left[self.start :]]
-
-
-def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageRecord] = ()) -> Cut | None:
-    """What to cut from a history of more than max_tokens, by the categories of a session; None where it fits.
-
-    Cuts to half of the budget, so that cuts are rare and providers' prompt caches hit in between. Tool results go
-    first, then the oldest turns, whole, then the summary. The newest turn stays as it is. own: the bot's messages.
-    """
-    sizes = list(map(_tokens, history))
-    given = {
-        place: len(orjson.dumps(message.metadata)) // CHARACTERS_PER_TOKEN
-        for place, message in enumerate(history)
-        if uses_tools(message)
-    }
-    if sum(sizes) + sum(given.values()) <= max_tokens:
-        return None
-    starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
-    if len(starts) < 2:
-        return None
-    newest, context = starts[-1], CONTEXT_LENGTH if context_of(history) else 0
-    places: list[int] = []
-    messages: list[Message] = []
-    for place in range(newest):
-        if place in given:
-            places.append(place)
-            messages.append(Message("tool", "", MessageCategory.SYSTEM_OUTPUT, tokens=given[place]))
-        category = MessageCategory.CONTEXT if place < context else MessageCategory.DIALOG
-        places.append(place)
-        messages.append(Message("user", "", category, tokens=sizes[place]))
-    rest = max_tokens // 2 - sum(sizes[newest:]) - sum(size for place, size in given.items() if place >= newest)
-    gone = {(messages[each].category, places[each]) for each in left_out(messages, max(0, rest))}
-    last = max((place for category, place in gone if category is MessageCategory.DIALOG), default=-1)
-    start = next(place for place in starts if place > last) if last >= 0 else 0
-    emptied = frozenset(place for category, place in gone if category is MessageCategory.SYSTEM_OUTPUT)
-    if not (start or emptied):
-        return None
-    keeps_context = context > 0 and (MessageCategory.CONTEXT, 0) not in gone
-    return Cut(len(history), start, emptied, keeps_context, origin_of(history[:start], own))
-
-
 def origin_of(history: Sequence[ModelMessage], own: Sequence[MessageRecord] = ()) -> Origin:
     """What the model was told there. own: the bot's messages, also those that no answer in it has."""
     told = {one for message in history if isinstance(message, ModelRequest) for one in _drawn_on(message)}
@@ -263,22 +197,24 @@ def people_told(history: Sequence[ModelMessage]) -> frozenset[int]:
     return frozenset(people.union(*(before.people for before in map(origin_in, history) if before)))
 
 
-def as_context(summary: str, origin: Origin) -> list[ModelMessage]:
-    """A summary as the first messages of a history."""
-    return [
-        ModelRequest(parts=[UserPromptPart(content=[TextContent(SUMMED_UP)])]),
-        ModelResponse(parts=[TextPart(summary)], metadata={"context": _as_made_of(origin)}),
-    ]
+def people_in(messages: Iterable[MessageRecord]) -> frozenset[int]:
+    """The people whose words these messages may have: of the bot's those whom they answer, too, of others those whom
+    they quote; of somebody who opted out only the latter, who were told where they had asked."""
+    people = set[int]()
+    for message in messages:
+        people |= message.drew_on
+        if message.is_bot:
+            people |= message.addressees
+        elif message.readable != UNREAD:
+            people.add(message.author_id)
+        if message.reply_to_author_id is not None and (message.reply_to_text or message.readable == UNREAD):
+            people.add(message.reply_to_author_id)
+    return frozenset(people)
 
 
-def _as_made_of(origin: Origin) -> dict[str, Any]:
+def as_made_of(origin: Origin) -> dict[str, Any]:
+    """An origin as metadata."""
     return {"since": origin.since, "through": origin.through, "people": sorted(origin.people)}
-
-
-def context_of(history: Sequence[ModelMessage]) -> Origin | None:
-    """The origin of the summary at the beginning of a history; None where there is none."""
-    is_summed_up = len(history) >= CONTEXT_LENGTH and isinstance(history[1], ModelResponse)
-    return origin_in(history[1]) if is_summed_up else None
 
 
 def origin_in(message: ModelMessage) -> Origin | None:
@@ -292,23 +228,9 @@ def uses_tools(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
 
 
-def _is_turn_start(message: ModelMessage) -> bool:
+def is_turn_start(message: ModelMessage) -> bool:
+    """Whether it is the prompt of a turn, and not what a tool gave."""
     return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
-
-
-def _tokens(message: ModelMessage) -> int:
-    """The tokens of a message without tool results: as the provider counted, else an estimate."""
-    if counted := tokens_said(message):
-        return counted
-    total = 0
-    for part in message.parts:
-        content = getattr(part, "content", "")
-        is_one = isinstance(content, str) or not isinstance(part, UserPromptPart)
-        for item in [content] if is_one else content:
-            text = item.content if isinstance(item, TextContent) else str(item)
-            is_image = isinstance(item, ImageUrl) and not is_one
-            total += IMAGE_TOKENS if is_image else estimated(text)
-    return total
 
 
 def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
@@ -316,22 +238,13 @@ def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
     return [item.metadata for content in prompts for item in content if isinstance(item, TextContent) and item.metadata]
 
 
-def unsaid(
-    history: Sequence[ModelMessage], questions: Collection[int], sources: Collection[int] = ()
-) -> list[ModelMessage]:
-    """The history without the answers to prompts in which one of these questions was told.
-
-    sources: messages after which all answers go, since they may quote them.
-    """
-    if not (questions or sources):
-        return list(history)
-    kept, is_meant, is_told = list[ModelMessage](), False, False
+def unsaid(history: Sequence[ModelMessage], is_gone: Callable[[set[int]], bool]) -> list[ModelMessage]:
+    """The history without these answers; a summary stays. is_gone: (ids of the messages told before the answer)."""
+    kept, is_meant = list[ModelMessage](), False
     for message in history:
-        if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told = told_in(message)
-            is_told = is_told or not told.isdisjoint(sources)
-            is_meant = is_told or not told.isdisjoint(questions)
-        if is_meant and isinstance(message, ModelResponse):
+        if isinstance(message, ModelRequest) and is_turn_start(message):
+            is_meant = is_gone(told_in(message))
+        if is_meant and isinstance(message, ModelResponse) and not origin_in(message):
             message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
         kept.append(message)
     return kept
@@ -344,7 +257,7 @@ def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], peo
     """
     kept, is_told, is_theirs = list[ModelMessage](), False, False
     for message in history:
-        if isinstance(message, ModelRequest) and _is_turn_start(message):
+        if isinstance(message, ModelRequest) and is_turn_start(message):
             is_told = not told_in(message).isdisjoint(said)
             is_theirs = people <= {tag["author_id"] for tag in tags_in([message]) if tag.get("file") == ""}
         if isinstance(message, ModelResponse):
@@ -383,7 +296,7 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     gone_ids = {one for kind, one in gone if kind == "message"}
     kept, is_told_of = list[ModelMessage](), False
     for message in history:
-        if isinstance(message, ModelRequest) and _is_turn_start(message):
+        if isinstance(message, ModelRequest) and is_turn_start(message):
             before = origin_in(message)
             is_told_of = is_told_of or bool(before and before.is_among(gone))
             is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)

@@ -58,9 +58,8 @@ class RemoteMemory:
             self.states.pop(agent, None)
             self.left |= {agent}
 
-    def forget(self, author_id: int, others: Collection[int]) -> None:
-        """Leaves the agents that were told this person's words. others: the messages that are known to have none."""
-        self.leave(agent for i, agent in self.asked.items() if i not in others)
+    def forget(self, author_id: int) -> None:
+        """Leaves the agents that knew this person's words before, or beside their questions."""
         self.leave(agent for agent, told in self.told_before.items() if {author_id, UNKNOWN} & people_of([told]))
 
     def left_states(self, people: Mapping[int, tuple[int, ...]], others: Collection[int], at: datetime) -> LeftStates:

@@ -197,7 +197,7 @@ def test_a_conversation_has_no_empty_sets_of_its_own() -> None:
     conversation.add(replace(answer, content="There you are."))
     conversation.answered(turn(question))
     assert conversation.own == {answer.message_id}
-    for name in ("passed_over", "unsaid", "sources", "looked_up", "tainted"):
+    for name in ("passed_over", "unsaid", "tainted"):
         assert getattr(conversation, name) is getattr(fresh, name), name
 
 

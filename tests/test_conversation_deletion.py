@@ -183,6 +183,7 @@ def test_forgetting_a_person_drops_what_was_answered_to_them_or_out_of_their_wor
     manager.forget_author(CHANNEL, ANNA)
     manager.record_bot_response(CHANNEL, being_made)
     assert (answers(conversation), conversation.messages) == ([FORGOTTEN, FORGOTTEN], [asked])
+    conversation.begin_turn()
     manager.record_message(CHANNEL, later := said(ANNA, "and now?"))
     manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(later, answer="later")])
     assert answers(conversation) == [FORGOTTEN, FORGOTTEN, "later"]

@@ -18,7 +18,8 @@ from pydantic_ai.messages import (
 )
 
 from conversation import ChannelConversation, ConversationManager
-from llm_history import as_context, context_of, cut, only, told, uses_tools
+from history_cut import as_context, context_of, cut
+from llm_history import only, told, uses_tools
 from state.message import AttachedFile
 from state.optout import FORGOTTEN
 from tests.support.clock import NOON, FakeClock

@@ -37,6 +37,7 @@ FLOORS = (
     ("channel_conversation",),
     ("remote_memory",),
     ("stored_conversation",),
+    ("history_cut",),
     ("llm_history",),
     ("files",),
     ("cluster",),
@@ -62,7 +63,15 @@ ROOMS = {
         "bench",
     ),
     "discord": ("bot", "running_bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
-    "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history", "bench"),
+    "pydantic_ai": (
+        "agents",
+        "conversation",
+        "channel_conversation",
+        "stored_conversation",
+        "history_cut",
+        "llm_history",
+        "bench",
+    ),
 }
 FILES = sorted(
     path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))

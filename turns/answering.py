@@ -25,7 +25,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from place import Place, PlaceKind
 from state.agent_state import GENERAL
 from state.awaiting import ConversationStateManager, RouteTarget
-from state.message import Source, file_key, sources_of_reading
+from state.message import Source, file_key
 from turns.preparing import InFull, Preparing, told_of, untold
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn
@@ -195,11 +195,6 @@ class Answering:
             if turn.is_remote
             else self._for_model(request, turn, pending[-1], conversation, attached, in_full)
         )
-        # Of what was trimmed by now the conversation does not know any more whose words it has.
-        where, told = conversation.channel_id, [*questions, *(m for full in in_full.values() for m in full.made_of)]
-        trimmed = [message for message in told if conversation.find(message.message_id) is None]
-        self._records.looked_up(where, [each for message in trimmed for each in sources_of_reading(message, where)])
-        conversation.telling |= conversation.people_told_of()
         with span("answer"):
             outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""

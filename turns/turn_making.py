@@ -16,7 +16,6 @@ from discord_io.split import closed
 from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.budget import Budget
-from state.message import NOBODY
 from state.prompts import Prompt
 from state.spending import PAYER
 from turns.answering import Answering
@@ -161,9 +160,8 @@ class TurnMaker:
                     self._answering.note(newest, outcome)
                 if conversation and turn.request and not (turn.is_private or turn.is_remote):
                     history = conversation.current(outcome.history)
-            people = conversation.telling if conversation else NOBODY
             files = getattr(outcome, "files", ())
-            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, files, people)
+            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, files)
             self._pending.ready(newest.channel_id, None if turn.may_quote_forgotten else ready)
             await self._records.stored()
         if problem := await self._finish(turn, post, ready, prompt):
@@ -182,8 +180,6 @@ class TurnMaker:
         """Posts the rest of an answer that an earlier process had ready. Returns the outcome in one word; empty: it was
         called off."""
         channel_id, turn.agent = turn.newest.channel_id, ready.agent
-        if turn.conversation:
-            turn.conversation.telling |= ready.people
         prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
         if problem := await self._finish(turn, post, ready, prompt):
             return self._undelivered(channel_id, problem)

@@ -14,7 +14,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from followup.decision_file import FILE_NAME, DecisionFile
-from llm_history import SUMMED_UP, context_of
+from history_cut import SUMMED_UP, context_of
 from persistence.lock import in_use
 from persistence.open_store import check_stores, find_seal, open_stores
 from persistence.sessions_command import read_sessions
