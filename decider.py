@@ -49,7 +49,7 @@ from followup.scene import talking_with
 from place import Place
 from place_settings.inheritance import NOTHING_SET
 from state.engagement import RECENT, Engagement
-from state.message import MessageRecord
+from state.message import MessageRecord, told_to, unquoting
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
 from understanding.name_calls import is_told_of
 from understanding.names import calls_stranger
@@ -246,8 +246,13 @@ class ResponseDecider:
         conversation: ChannelConversation,
         bot_user_id: int,
         place: Place | None = None,
+        *,
+        reads_history: bool = True,
     ) -> Decision:
-        """The decision within a conversation, where the message may already be recorded. place: where it was said."""
+        """The decision within a conversation, where the message may already be recorded. place: where it was said.
+
+        reads_history: whether its author may read the history there; else the judge is told nothing that others said.
+        """
         if not message.is_persons:
             return NOTHING
         is_explicit = is_explicit_trigger(message, bot_user_id)
@@ -278,7 +283,11 @@ class ResponseDecider:
             return self._gated(guess, tier, message, conversation)
         low, high = tier.doubt
         is_in_doubt = guess.reason is not Reason.RECENT_FOLLOWUP and low <= guess.score < high
-        return await self._ask(judge, message, conversation, place) if judge and is_in_doubt else guess
+        return (
+            await self._ask(judge, message, conversation, place, reads_history=reads_history)
+            if judge and is_in_doubt
+            else guess
+        )
 
     def _gated(
         self, guess: Decision, tier: FollowupTier, message: MessageRecord, conversation: ChannelConversation
@@ -358,8 +367,19 @@ class ResponseDecider:
         return False
 
     async def _ask(
-        self, judge: Judge, message: MessageRecord, conversation: ChannelConversation, place: Place | None
+        self,
+        judge: Judge,
+        message: MessageRecord,
+        conversation: ChannelConversation,
+        place: Place | None,
+        *,
+        reads_history: bool,
     ) -> Decision:
+        if not reads_history:
+            # The judge's yes or no would tell the author what was said: "if the code is 5, this is for you".
+            said = told_to({message.author_id}, conversation.messages)
+            message = unquoting(message, said)
+            conversation = replace(conversation, messages=[*said.values()], names={}, called={})
         try:
             async with asyncio.timeout(self._judge_deadline):
                 verdict = await judge(message, conversation, place)

@@ -171,6 +171,7 @@ class Parts(StateParts):
             triggers=TRIGGERS,
             forbids=self._why_mute,
             miniapps=self.miniapps,
+            newcomers=self.readers.newcomers,
             answerable=self.agents.side.offer_judge,
         )
 

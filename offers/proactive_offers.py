@@ -21,6 +21,8 @@ from offers.offer_limits import of_the_last_day
 from offers.open_offers import OpenOffers
 from offers.recent_messages import as_kept
 from offers.triggers import NOTE_FRESH, UNANSWERED, Trigger
+from place import Place
+from state.message import told_to
 from state.proactive import AgentStateV2, ConversationEventType
 from state.spending import PAYER, Payer
 
@@ -34,6 +36,8 @@ T = TypeVar("T")
 
 Answerable = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[bool]]
 """(a question, the channel's recent messages) -> whether the bot can answer it."""
+Newcomers = Callable[[Place, Collection[int]], Awaitable[frozenset[int] | None]]
+"""(a place, people) -> those of them who may not read its history now; None: unknown at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class ProactiveOffers:
         triggers: Sequence[Trigger],
         forbids: Callable[[int, int], str | None],
         miniapps: MiniAppRouter,
+        newcomers: Newcomers,
         answerable: Answerable | None = None,
     ) -> None:
         self._channels = channels
@@ -93,6 +98,7 @@ class ProactiveOffers:
         self._triggers = triggers
         self._forbids = forbids
         self._miniapps = miniapps
+        self._newcomers = newcomers
         self._answerable = answerable
 
     # What happens in a channel
@@ -400,7 +406,7 @@ class ProactiveOffers:
         whose = frozenset({opportunity.user_id})
         PAYER.set(Payer(channel.guild_id, whose, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
-        if judge and subject and not await judge(subject, channel.recent.messages):
+        if judge and subject and not await self._is_answerable(judge, channel, subject):
             channel.exclude(subject.message_id)
             channel.look_at(self._channels.clock())  # there may be another opportunity after this one
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")
@@ -424,6 +430,15 @@ class ProactiveOffers:
             await self._offers.make(channel, current)
         else:
             self._put_off(channel, opportunity, why or "not_any_more")
+
+    async def _is_answerable(self, judge: Answerable, channel: OfferChannel, subject: MessageRecord) -> bool:
+        """Asks the judge, which is told of the channel only what whoever asked may read."""
+        place = Place(channel.guild_id, channel.channel_id, parent_id=channel.parent_id or None)
+        reads = await self._newcomers(place, [subject.author_id]) == frozenset()
+        recent = channel.recent.messages
+        if subject not in recent:  # it was edited or deleted while Discord was asked for the author's roles
+            return True  # the offer no longer applies
+        return await judge(subject, recent if reads else [*told_to({subject.author_id}, recent).values()])
 
 
 def _tried(trigger: Trigger, ask: Callable[..., T | None], *given: Any) -> T | None:

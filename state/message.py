@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -342,6 +342,22 @@ def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> Messag
 def unquoting(message: MessageRecord, told: Container[int] = ()) -> MessageRecord:
     """The message without its quote, and the quoted files, unless it replies to one of those told."""
     return message if message.reply_to_id is None or message.reply_to_id in told else requoted(message, None)
+
+
+def told_to(
+    people: Set[int], messages: Iterable[MessageRecord], asked: Container[int] = ()
+) -> dict[int, MessageRecord]:
+    """Those of the messages, by id, that a model may be told for people who may not read the history: of one person
+    their own and the answers to them, of several the answers to all of them; without quotes of other messages.
+
+    asked: the ids of messages that it is told all the same.
+    """
+    said = {
+        m.message_id: m
+        for m in messages
+        if m.message_id in asked or (m.addressees if m.is_bot else frozenset({m.author_id})).issuperset(people)
+    }
+    return {one: unquoting(message, said) for one, message in said.items()}
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

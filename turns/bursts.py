@@ -144,7 +144,13 @@ class Bursts:
             others = [m for m in conversation.messages[-MAX_JOINED:] if m.message_id not in ids]
             conversation = replace(conversation, messages=[*others, utterance], names={}, called={})
         with not_repeating(is_outdated):
-            return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
+            return await self._decider.should_respond(
+                utterance,
+                conversation,
+                me,
+                questions[-1].place,
+                reads_history=all(question.reads_history for question in questions),
+            )
 
     def may_go_on(self, question: Question, decision: Decision) -> bool:
         """Whether its answer is to wait for further messages of its author."""

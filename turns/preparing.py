@@ -16,7 +16,7 @@ from discord_io.split import clipped
 from files.reading import FileReader, Reading
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
-from state.message import sources_of_reading, unquoting
+from state.message import sources_of_reading, told_to, unquoting
 from state.prompts import ResolutionType
 from turns.compaction import Compaction
 from turns.turn import Question, Turn, said_before
@@ -166,21 +166,15 @@ class Preparing:
 def told_of(turn: Turn, conversation: ChannelConversation) -> Mapping[int, MessageRecord] | None:
     """The messages, by id, that the model is told where one whom it answers may not read the history; else None.
 
-    Of one person their own and the answers to them, of several the answers to all of them; and what is asked now.
-    Without quotes of other messages.
+    As told_to(), and what is asked now.
     """
     newcomers = turn.newcomers
     if not newcomers:
         return None
     asked = {part for question in turn.questions for part in question.parts}
-    said = {
-        m.message_id: m
-        for m in conversation.messages
-        if m.message_id in asked
-        or (m.addressees.issuperset(newcomers) if m.is_bot else {m.author_id}.issuperset(newcomers))
-    }
+    said = told_to(newcomers, conversation.messages, asked)
     questions = (question.current(conversation) for question in turn.questions)
-    return {m.message_id: unquoting(m, said) for m in (*said.values(), *questions)}
+    return said | {m.message_id: unquoting(m, said) for m in questions}
 
 
 def untold(turn: Turn, conversation: ChannelConversation) -> list[MessageRecord]:

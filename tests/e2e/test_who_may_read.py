@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,9 @@ from playground.gateway import Gateway
 from playground.model import VOICE, File, Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_files import pictures
-from tests.support.lives import life
+from tests.e2e.test_offers import offers, unanswered, wait
+from tests.support.clock import FakeClock
+from tests.support.lives import life, open_stage
 from tests.support.samples import picture
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
@@ -238,6 +241,61 @@ async def test_who_may_not_read_the_history_is_told_what_they_asked_and_were_ans
         assert "bluebell" not in scene.told()
         await scene.ask("Ada", "what were the codes?")
         assert {"bluebell", "daffodil", "heather"} <= {*re.findall(r"\w+", scene.told())}
+
+
+@pytest.mark.parametrize("who", ["Ben", "Ada"])
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_a_judge_of_what_a_newcomer_says_is_told_nothing_that_others_said(stub: StubModel, who: str) -> None:
+    """Its yes or no would tell them: "if the code is bluebell, this is for you"."""
+    stub.default, stub.judge_says = lambda _: Reply("I see."), lambda body: "bluebell" in json.dumps(body)
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        newcomer(scene)
+        scene.say("Chloe", "the second code is daffodil")
+        await scene.ask("Ben", "hello")
+        await scene.decision(scene.say("Ben", "thanks"))
+        await scene.ask("Chloe", SECRET)
+        doubtful = scene.say(who, "I would rather take the train")
+        decision = await scene.decision(doubtful)
+        assert (decision.reason, decision.respond) == (Reason.LLM_JUDGE, who == "Ada")
+        told = json.dumps(stub.judged[-1])
+        assert [word in told for word in ("bluebell", "daffodil")] == [who == "Ada"] * 2
+        assert "hello" in told
+
+
+@pytest.mark.parametrize("change", ["", "deleted", "edited"])
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_judge_of_a_newcomers_question_to_everybody_is_told_nothing_that_others_said(
+    stub: StubModel, tmp_path: Path, change: str, *, reads: bool
+) -> None:
+    """Whether an offer comes would tell them."""
+    stub.judge_says = lambda _: True
+    async with open_stage(stub, tmp_path / "state", clock=FakeClock()) as stage, life(stage, use_llm_judge=True):
+        await offers(stage, "on")
+        lose_role = reader(stage)
+        await stage.decision(stage.say("Ben", "I am new here"))
+        await stage.decision(stage.say("Chloe", SECRET))
+        asked = await unanswered(stage)
+        if not reads:
+            lose_role()
+        gate = asyncio.Event()
+        members = stage.pg.faults.add("GET", "/members/", delay_event=gate)
+        wait(stage, 90)
+        await stage.until(lambda: members.hits)
+        if change == "deleted":
+            await stage.delete(asked)
+        elif change == "edited":
+            await stage.edit(asked, "thanks, solved")
+        gate.set()
+        if change:
+            channel = stage.bot.parts.offer_channels.get(asked.channel_id)
+            await stage.until(lambda: not (channel and channel.is_busy))
+            assert not stub.judged
+            assert not stage.journal.find("offered")
+        else:
+            await stage.until(lambda: stage.journal.find("offered"))
+            told = json.dumps(stub.judged[-1])
+            assert "I am new here" in told
+            assert ("bluebell" in told) == reads
 
 
 @pytest.mark.parametrize(("restarts", "replies"), [(False, False), (True, False), (False, True)])

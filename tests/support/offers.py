@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, cast
@@ -21,6 +21,7 @@ from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import Answerable, ProactiveOffers
 from offers.triggers import TRIGGERS, Trigger
+from place import Place
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import settle
@@ -182,6 +183,7 @@ class Desk:
             triggers=triggers,
             forbids=lambda _guild, _channel: self.muted,
             miniapps=cast(MiniAppRouter, self),
+            newcomers=self.newcomers,
             answerable=judge,
         )
         for channel_id, stored in self.disk.items():
@@ -205,6 +207,9 @@ class Desk:
 
     def has_judge(self, _channel_id: int) -> bool:
         return True
+
+    async def newcomers(self, _place: Place, _people: Collection[int]) -> frozenset[int]:
+        return frozenset()
 
     def is_blocked(self, _channel_id: int, _user_id: int) -> bool:
         return self.blocks
