@@ -185,7 +185,11 @@ class Parts(StateParts):
             declines=settings.model != DEMO,
         )
         self.bursts = Bursts(
-            settings.burst_seconds, conversations=self.conversations, decider=self.decider, discord=self.wires
+            settings.burst_seconds,
+            conversations=self.conversations,
+            decider=self.decider,
+            discord=self.wires,
+            is_forgotten=self.consent.is_forgotten,
         )
 
     def _build_turns(self) -> None:

@@ -94,7 +94,13 @@ class Stage(Bench):
         self.handler = MessageHandler(
             consent=consent,
             records=records,
-            bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
+            bursts=Bursts(
+                0,
+                conversations=self.conversations,
+                decider=decider,
+                discord=self.around,
+                is_forgotten=consent.is_forgotten,
+            ),
             meanings=self.meanings,
             intake=self.intake,
             admission=Admission(

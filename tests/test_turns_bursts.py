@@ -33,7 +33,13 @@ class Room:
         self.conversations = ConversationManager(60, clock=FakeClock())
         self.conversation = self.conversations.start(CHANNEL, [said(BEN, "hello"), replied(BEN)])
         decider = ResponseDecider(followup=followup or FixedTier(), judge=judge)
-        self.bursts = Bursts(seconds, conversations=self.conversations, decider=decider, discord=Bench().around)
+        self.bursts = Bursts(
+            seconds,
+            conversations=self.conversations,
+            decider=decider,
+            discord=Bench().around,
+            is_forgotten=lambda _channel, _message: False,
+        )
         self.went: list[tuple[float, list[str], Reason]] = []
         self.tasks: list[asyncio.Task[None]] = []
 

@@ -7,7 +7,7 @@ message. Messages of the same author until then join the burst.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agents.bounded_client import not_repeating
@@ -53,7 +53,10 @@ class _Burst:
 
 
 class Bursts:
-    """The open bursts, one per person and channel at most. seconds: longest duration of one; 0: nothing waits."""
+    """The open bursts, one per person and channel at most. seconds: longest duration of one; 0: nothing waits.
+
+    is_forgotten: (channel id, message) -> whether the message was forgotten, also if the conversation has trimmed it.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,9 @@ class Bursts:
         conversations: ConversationManager,
         decider: ResponseDecider,
         discord: Discord,
+        is_forgotten: Callable[[int, MessageRecord], bool],
     ) -> None:
+        self._is_forgotten = is_forgotten
         self._seconds = seconds
         self._conversations = conversations
         self._decider = decider
@@ -92,7 +97,7 @@ class Bursts:
             self._arm(burst, PAUSE_SHARE * self._seconds)
         self._judged[question.message.message_id] = question
         try:
-            earlier = _left(burst.questions, conversation) if burst else []
+            earlier = self._left(burst.questions, conversation) if burst else []
             decision = await self._decided([*earlier, question], conversation)
         finally:
             is_called_off = self._judged.pop(question.message.message_id, None) is None
@@ -152,6 +157,15 @@ class Bursts:
                 reads_history=all(question.reads_history for question in questions),
             )
 
+    def _left(self, questions: Sequence[Question], conversation: ChannelConversation) -> list[Question]:
+        """Those whose message was neither deleted nor forgotten meanwhile, with their messages as last edited."""
+        left = (q for q in questions if not self._is_gone(q, conversation))
+        return [replace(q, message=q.current(conversation)) for q in left]
+
+    def _is_gone(self, question: Question, conversation: ChannelConversation) -> bool:
+        is_deleted = conversation.is_deleted(question.message.message_id)
+        return is_deleted or self._is_forgotten(question.channel_id, question.message)
+
     def may_go_on(self, question: Question, decision: Decision) -> bool:
         """Whether its answer is to wait for further messages of its author."""
         if not decision.respond or not self._seconds or question.is_private:
@@ -185,8 +199,8 @@ class Bursts:
         conversation = self._conversations.get(burst.questions[0].channel_id)
         if conversation is None:
             return [(question, burst.decision) for question in burst.questions]
-        gone = [q for q in burst.questions if conversation.is_deleted(q.message.message_id)]
-        left = _left(burst.questions, conversation)
+        gone = [q for q in burst.questions if self._is_gone(q, conversation)]
+        left = self._left(burst.questions, conversation)
         decision = burst.decision
         if left and decision.respond and _words(left) != _words(burst.questions):
             decision = await self._decided(left, conversation)
@@ -275,12 +289,6 @@ class Bursts:
 
 def _key(question: Question) -> tuple[int, int]:
     return question.channel_id, question.message.author_id
-
-
-def _left(questions: Sequence[Question], conversation: ChannelConversation) -> list[Question]:
-    """Those whose message was not deleted meanwhile, with their messages as last edited."""
-    left = (q for q in questions if not conversation.is_deleted(q.message.message_id))
-    return [replace(q, message=q.current(conversation)) for q in left]
 
 
 def _newest_words(messages: Sequence[MessageRecord]) -> str:

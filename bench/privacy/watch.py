@@ -31,6 +31,7 @@ from tests.support.stub_responses import StubResponses
 DOCS = "docs"
 WHOM = re.compile(r'(?:Now|Otherwise) answer ((?:"[^"]*"(?:, )?)+)\.$')
 NAME = re.compile(r'"([^"]*)"')
+JUDGED = re.compile(r"(?:The newest message|The question):\n([^:(\n]*[^:(\n ])")
 TO_COMPLETE = "The newest message:\n"  # in the request that a question be completed
 MAX_CALLS = 3  # of tools in a turn
 KEPT_STEPS = 12  # of which the words are known as they stood then: longer no request is on its way
@@ -258,19 +259,21 @@ class Watch:
         """Judges a message or a question to everybody, which may be another one's, or picks an agent."""
         asked = json.dumps(body)
         words = WORD.findall(asked)
+        by = next((self._ids[name] for name in JUDGED.findall("\n".join(texts(body)))[-1:]), 0)
         is_offer = '"can_help"' in asked and words
         channel = self._words.first[words[-1]].channel_id if is_offer else None
-        self._check_for_all("told the judge", words, self._scene.stub.headers, channel)
+        self._check_for_all("told the judge", words, self._scene.stub.headers, channel, by)
         agents = (DOCS, GENERAL, "not sure")
         self._scene.stub.picks = self._random.choice(agents) if '"agent"' in asked else ""
         return self._random.random() < 0.5
 
     def _check_for_all(
-        self, how: str, words: Iterable[str], headers: Mapping[str, str], channel: int | None = None
+        self, how: str, words: Iterable[str], headers: Mapping[str, str], channel: int | None = None, by: int = 0
     ) -> None:
-        """Checks what a model is told that answers nobody. channel: in which, if it is not the one that is asked in."""
+        """Checks what a model is told that answers nobody. channel: in which, if it is not the one that is asked in.
+        by: whose message it judges; 0: nobody's."""
         before = self.channel, self.by, self._together
-        self.channel, self.by, self._together = self.channel if channel is None else channel, 0, frozenset()
+        self.channel, self.by, self._together = self.channel if channel is None else channel, by, frozenset()
         self.check(how, words, told_step=stamp_of(headers))
         self.channel, self.by, self._together = before
 

@@ -12,6 +12,7 @@ from decider import Reason
 from persistence.lifecycle import ALIVE
 from playground.model import Message
 from tests.support.clock import FakeClock
+from tests.support.followups import FixedTier
 from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Call, Reply, StubModel
@@ -249,4 +250,29 @@ async def test_the_judge_of_a_following_message_is_told_nothing_that_was_taken_b
         await stage.until(lambda: len(stage.stub.judged) > known)
         await stage.bot.bursts.end()
         await stage.at_rest()
+        assert "bluebell" not in str(stage.stub.judged[known:])
+
+
+async def test_the_judge_of_a_burst_is_told_nothing_of_it_that_was_forgotten_though_it_was_trimmed(
+    stage: Scene,
+) -> None:
+    stage.stub.judge_says = lambda _: True
+    async with life(stage, burst_seconds=LONG, use_llm_judge=True):
+        decider, bursts = stage.bot.parts.decider, stage.bot.bursts
+        decider._tiers, decider._followup = {}, FixedTier(score=0.5)
+        await stage.ask("Ada", "what is the weather in Tokyo?")
+        first = await say(stage, "Ben", "I would rather take the bluebell")
+        while not bursts.heard_out(first.channel_id):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        await say(stage, "Ben", "or the night train")
+        while len(bursts.heard_out(first.channel_id)) < 2:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        stage.bot.conversations._max_messages = 3  # there is no setting
+        await stage.decision(stage.say("Ada", f"<@{stage.pg.person('Ben')}> so do I"))
+        assert stage.bot.conversations.find(first.channel_id, first.id) is None
+        known = len(stage.stub.judged)
+        await stage.use("Ben", "forget")
+        await bursts.end()
+        while not bursts.is_idle:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
         assert "bluebell" not in str(stage.stub.judged[known:])
