@@ -56,7 +56,7 @@ PROBLEMS = {
     "long": f"sound is listened to up to {MAX_AUDIO_SECONDS / 60:g} minutes and {MAX_AUDIO // 1_000_000} MB",
     "untimed": "how long it is cannot be told: voice messages, Ogg (Opus, Vorbis), MP3 and WAV are listened to",
     "unheard": "listening to it failed",
-    "budget": "the tokens of today do not allow to listen to it",
+    "budget": "the tokens of one answer, or of today, do not allow to listen to it",
     "blind": "the model that you are is shown no pictures",
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from state.spending import NOBODY, PAYER, Account, Amount, Payer, Purpose, Reser
 LOOK_AGAIN_SECONDS = 2.0
 OWN_SECONDS = 15.0  # in which a channel waits for answers elsewhere to whoever asks: about as long as one takes
 LOOK_AT_ONCE = 64  # of those that wait for a budget: each takes some 25 us
+FOR_ANSWER = 20_000  # tokens of a turn's that calls beside its answer leave for that: about the least that it takes
 LIMITS, SPENDING = "limits", "spending"  # what is stored: today, with each call; the days before, once a day has ended
 # Made only until four fifths of a budget are used: the rest is for those who call the bot.
 JUDGING = frozenset({Purpose.JUDGE, Purpose.OFFER, Purpose.COORDINATION})
@@ -195,19 +197,29 @@ class Purse:
     async def call(self, tokens: int, output: int, models: Sequence[str]) -> Callable[[Spent], object] | None:
         """Reserves so many tokens for one call, paid by PAYER; None if the budget does not allow them now.
 
-        output: the part of them that the model may write. Returns a function to be called with what was used.
+        output: the part of them that the model may write. Returns a function to be called with what was used. Within a
+        turn the tokens also count towards what that may use.
         """
-        payer = PAYER.get()
-        call = self._budget.call(payer, tokens, output, models, self._purpose)
-        try:
-            is_over = self._budget.reached(payer, explicit=self._purpose not in JUDGING)
-            if is_over or await self._budget.reserve(call) is not None:
-                return None
-        except UnreachableError:
+        payer, turn = PAYER.get(), TURN.get()
+        if turn and not turn.lend(tokens):
             return None
-        return lambda spent: self._budget.settle(
-            call, spent if spent.tokens or spent.micros else None, payer, self._purpose
-        )
+        call = self._budget.call(payer, tokens, output, models, self._purpose)
+        is_reserved = False
+        try:
+            if self._budget.reached(payer, explicit=self._purpose not in JUDGING) is None:
+                is_reserved = await self._budget.reserve(call) is None
+        except UnreachableError:
+            pass
+        finally:
+            if turn and not is_reserved:
+                turn.take_back(tokens, 0)
+
+        def settle(spent: Spent) -> None:
+            if turn:
+                turn.take_back(tokens, spent.tokens)
+            self._budget.settle(call, spent if spent.tokens or spent.micros else None, payer, self._purpose)
+
+        return settle if is_reserved else None
 
 
 class Allowance:
@@ -230,13 +242,27 @@ class Allowance:
         self._before = 0  # tokens before that
         self._spent: list[Spent] = []  # calls since then
         self.all_spent: list[Spent] = []
+        self._lent = 0  # tokens that calls beside the answer's own have reserved, or used
         self.unseen = 0  # the part of the reservation for what cannot be predicted
 
     @property
     def left(self) -> int | None:
         """The tokens that the turn may still use; None: there is no cap."""
         cap = self._budget.turn_tokens
-        return None if cap is None else cap - self._before - self._counted
+        return None if cap is None else cap - self._before - self._counted - self._lent
+
+    def lend(self, tokens: int) -> bool:
+        """Reserves so many tokens for a call beside the answer's own, such as one that transcribes a sound. Such calls
+        get half of what the turn may use at most, and leave FOR_ANSWER. False: that is too much."""
+        cap = self._budget.turn_tokens
+        if cap is not None and self._lent + tokens > min(cap // 2, cap - FOR_ANSWER):
+            return False
+        self._lent += tokens
+        return True
+
+    def take_back(self, tokens: int, used: int) -> None:
+        """Takes back what was reserved for such a call. used: what stays counted."""
+        self._lent += used - tokens
 
     async def reserve(self, tokens: int, unseen: int = 0, *, output: int = 0, models: Sequence[str] = ()) -> Cap | None:
         """Reserves what the next call may use; waits while other calls have reserved it, those of the same person not
@@ -326,3 +352,7 @@ class Allowance:
         if reached and reached.cap is not Cap.PERSON and self._budget.tells_managers(reached, self._payer):
             return reached
         return None
+
+
+TURN: ContextVar[Allowance | None] = ContextVar("turn", default=None)
+"""What the turn of this context may use; None: it is of none."""

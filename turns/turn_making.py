@@ -15,7 +15,7 @@ from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed
 from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
-from state.budget import Budget
+from state.budget import TURN, Budget
 from state.prompts import Prompt
 from state.spending import PAYER
 from turns.answering import Answering
@@ -60,8 +60,10 @@ class TurnMaker:
         newest, started = turn.newest, asyncio.get_running_loop().time()
         turn.conversation = self._conversations.get(newest.channel_id)
         payer = turn.payer
-        PAYER.set(payer)  # for calls beside the answer's own, such as those that pick an agent or complete a query
         turn.allowance = self._budget.allowance(payer)
+        # For calls beside the answer's own, such as those that pick an agent or complete a query.
+        PAYER.set(payer)
+        TURN.set(turn.allowance)
         turn.post = post
         tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
         outcome: Outcome | Cancel | None = None

@@ -20,7 +20,9 @@ from state import budget
 from state.budget import LIMITS
 from state.ledger import total
 from state.spending import LONG_ANSWER, Amount, share
+from tests.support import samples
 from tests.support.clock import FakeClock
+from tests.support.ears import listening
 from tests.support.lives import kill, life, open_stage
 from tests.support.process import program
 from tests.support.scene import Scene, notify, open_scene, recorded
@@ -195,6 +197,38 @@ async def test_what_one_person_asks_at_length_takes_no_room_from_others_who_wait
         gate.set()
         assert (await scene.answer_to(asked)).content.endswith("what is tea?")
         assert bool(scene.journal.find("agent_failed")) == (by == "a file")  # Ben's own
+
+
+@pytest.mark.parametrize("what", ["sounds", "incomplete questions"])
+async def test_what_a_turn_asks_beside_its_answer_counts_towards_what_a_turn_may_use(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    cap, of_each = 30_000, 2_400
+    stub.rewriter_says = lambda _body: Reply("What is the weather in Berlin tomorrow?", tokens=of_each)
+    async with listening() as (ears, url):
+        ears.usage = None
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        helpers: dict[str, Any] = {"transcribe_model": "vllm:whisper", "rewrite_model": "openai-chat:fast"}
+        async with open_scene(stub, turn_tokens=cap, **helpers) as scene:
+            if what == "sounds":
+                sound = samples.ogg(b"\x08", 10_000)  # of 200 s, so of some 2,000 tokens
+                files = [File(f"{number}.ogg", "audio/ogg", sound) for number in range(10)]
+                await scene.ask("Ada", "what do they say?", attachments=files)
+                assert len(ears.heard) == 4
+                assert scene.told().count("buy some milk") == 4
+                assert "do not allow to listen to it" in scene.told()
+            else:
+                gate = scene.held("First.")
+                scene.mention("Ada", "what is tea?")
+                await scene.until(lambda: stub.requests)
+                for _ in range(15):
+                    await scene.decision(last := scene.mention("Ada", "and this?"))
+                gate.set()
+                await scene.answer_to(last)
+                assert 1 < len(stub.rewritten) < 5
+            assert not scene.journal.find("agent_failed")
+            assert used(scene).tokens < cap // 2
 
 
 async def test_a_question_that_is_too_long_by_itself_ends_nobodys_conversation(scene: Scene) -> None:
