@@ -232,8 +232,6 @@ class Allowance:
     def __init__(self, budget: Budget, payer: Payer) -> None:
         self._budget = budget
         self._payer = payer
-        # Of several people those who pay no more: they have spent their own, or other answers to them have reserved it.
-        self._out: frozenset[int] = frozenset()
         self.slot: Slot | None = None
         self.before_first: Callable[[], Awaitable[None]] | None = None
         self._call: Reserved | None = None
@@ -288,9 +286,8 @@ class Allowance:
                 return None
             own = frozenset(who for scope, who in lacking if scope is Scope.PERSON)
             is_own = 0 < len(own) == len(lacking)
-            if is_own and not self._payer.people <= self._out | own:  # the others pay, or are exempt
-                self._out |= own
-                self._payer = replace(self._payer, exempt=self._payer.exempt | own)
+            if is_own and own < self._payer.people:
+                self._leave_to_others(own)
                 continue
             if self.slot:
                 self.slot.leave(lacking)
@@ -340,11 +337,16 @@ class Allowance:
         reached = self._budget.reached(self._payer)
         if reached and reached.cap is Cap.PERSON:
             paying = self._payer.people - self._payer.exempt
-            self._out |= {one for one in paying if self._budget.reached(Payer(people=frozenset({one})))}
-            if self._out != self._payer.people:
-                self._payer = replace(self._payer, exempt=self._payer.exempt | self._out)
+            out = frozenset(one for one in paying if self._budget.reached(Payer(people=frozenset({one}))))
+            if out != self._payer.people:
+                self._leave_to_others(out)
                 return self._budget.reached(self._payer)
         return reached
+
+    def _leave_to_others(self, out: frozenset[int]) -> None:
+        """Leaves the whole turn for the others to pay: these people have spent their own budgets, or other answers to
+        them have reserved what is left."""
+        self._payer = replace(self._payer, people=self._payer.people - out)
 
     def managers_notice(self) -> Reached | None:
         """A budget used to four fifths, of which those who manage the place are to be told now."""

@@ -19,7 +19,7 @@ from setting_values import Period, Scope
 from state import budget
 from state.budget import LIMITS
 from state.ledger import total
-from state.spending import LONG_ANSWER, Amount, share
+from state.spending import LONG_ANSWER, Amount
 from tests.support import samples
 from tests.support.clock import FakeClock
 from tests.support.ears import listening
@@ -123,7 +123,7 @@ async def test_whoever_has_spent_their_own_budget_since_keeps_no_answer_from_tho
         assert (await scene.answer_to(last)).content == "To both of you."
         ledger = scene.bot.parts.limits.ledger
         charged = [ledger.charged((Scope.PERSON, scene.pg.person(who)), Period.DAY, in_money=False) for who in WHO]
-        assert charged == [30_000, share(ANSWER, 2)]
+        assert charged == [30_000, ANSWER]
         assert (await scene.decision(scene.mention("Ada", "and now?"))).reason is Reason.DAILY_CAP
 
 
@@ -197,6 +197,33 @@ async def test_what_one_person_asks_at_length_takes_no_room_from_others_who_wait
         gate.set()
         assert (await scene.answer_to(asked)).content.endswith("what is tea?")
         assert bool(scene.journal.find("agent_failed")) == (by == "a file")  # Ben's own
+
+
+async def test_whoever_is_answered_with_somebody_whose_budget_other_answers_have_reserved_pays_for_all_of_it(
+    stub: StubModel,
+) -> None:
+    cap, each = 12_000, 4_000
+    async with open_scene(stub, person_tokens=cap) as scene:
+        scene.pg.add_channel("other")
+        elsewhere = scene.held("There.")
+        scene.mention("Ada", "a long story?", channel="other")
+        await scene.until(lambda: stub.requests)
+        stub.default = lambda _body: Reply("Here.", tokens=each)
+        for turns in range(1, 9):
+            scene.pg.add_channel(channel := f"c{turns}")
+            scene.pg.add_person(first := f"the first in {channel}")
+            gate, asked = scene.held("To them."), len(stub.requests)
+            scene.mention(first, "first?", channel=channel)
+            await scene.until(lambda asked=asked: len(stub.requests) > asked)  # type: ignore[misc]
+            for who in WHO:
+                decision = await scene.decision(last := scene.mention(who, "and then?", channel=channel))
+            gate.set()
+            if not decision.respond:
+                break
+            await scene.answer_to(last)
+        assert decision.reason is Reason.DAILY_CAP
+        assert turns == cap // each + 1
+        elsewhere.set()
 
 
 @pytest.mark.parametrize("what", ["sounds", "incomplete questions"])
