@@ -22,9 +22,10 @@ from offers.open_offers import OpenOffers
 from offers.recent_messages import as_kept
 from offers.triggers import NOTE_FRESH, UNANSWERED, Trigger
 from place import Place
+from state.budget import charge_to
 from state.message import told_to
 from state.proactive import AgentStateV2, ConversationEventType
-from state.spending import PAYER, Payer
+from state.spending import Payer
 
 log = structlog.get_logger()
 
@@ -404,7 +405,7 @@ class ProactiveOffers:
         parent_id = channel.parent_id
         thread_id = channel.channel_id if parent_id else 0
         whose = frozenset({opportunity.user_id})
-        PAYER.set(Payer(channel.guild_id, whose, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
+        charge_to(Payer(channel.guild_id, whose, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
         if judge and subject and not await self._is_answerable(judge, channel, subject):
             channel.exclude(subject.message_id)
@@ -435,8 +436,7 @@ class ProactiveOffers:
         """Asks the judge, which is told of the channel only what whoever asked may read."""
         place = Place(channel.guild_id, channel.channel_id, parent_id=channel.parent_id or None)
         reads = await self._newcomers(place, [subject.author_id]) == frozenset()
-        recent = channel.recent.messages
-        if subject not in recent:  # it was edited or deleted while Discord was asked for the author's roles
+        if subject not in (recent := channel.recent.messages):  # changed while Discord was asked for the author's roles
             return True  # the offer no longer applies
         return await judge(subject, recent if reads else [*told_to({subject.author_id}, recent).values()])
 

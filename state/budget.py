@@ -358,3 +358,10 @@ class Allowance:
 
 TURN: ContextVar[Allowance | None] = ContextVar("turn", default=None)
 """What the turn of this context may use; None: it is of none."""
+
+
+def charge_to(payer: Payer, turn: Allowance | None = None) -> None:
+    """Has this payer pay for calls beside the answer's own in this context, such as the judge's. turn: of which they
+    are part; None: of none."""
+    PAYER.set(payer)
+    TURN.set(turn)

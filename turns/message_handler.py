@@ -11,8 +11,8 @@ from decider import AWAITED, CALLING, OFFER_ACCEPTED, OFFER_DECLINED, Decision, 
 from incoming import Incoming
 from offers.offer import Reply
 from state.awaiting import Meaning
+from state.budget import charge_to
 from state.consent import Consent
-from state.spending import PAYER
 from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
 from turns.meanings import Meanings
@@ -68,7 +68,7 @@ class MessageHandler:
             is_exempt=incoming.is_exempt,
         )
         kept = question.as_kept.message
-        PAYER.set(question.payer)
+        charge_to(question.payer)
         if self._consent.is_forgotten(question.channel_id, kept):
             return True  # a missed message that was forgotten before it could be handled
         if record.is_other_bot:  # never answered, and no reply to an offer or a prompt

@@ -15,9 +15,8 @@ from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed
 from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
-from state.budget import TURN, Budget
+from state.budget import Budget, charge_to
 from state.prompts import Prompt
-from state.spending import PAYER
 from turns.answering import Answering
 from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered
 from turns.meanings import Meanings
@@ -61,9 +60,7 @@ class TurnMaker:
         turn.conversation = self._conversations.get(newest.channel_id)
         payer = turn.payer
         turn.allowance = self._budget.allowance(payer)
-        # For calls beside the answer's own, such as those that pick an agent or complete a query.
-        PAYER.set(payer)
-        TURN.set(turn.allowance)
+        charge_to(payer, turn.allowance)  # also what picks an agent or completes a query
         turn.post = post
         tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
         outcome: Outcome | Cancel | None = None
