@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -37,7 +38,7 @@ GONE_SECONDS = 15
 ASKED_SECONDS = 60.0  # how long an account is looked up after it was last asked for
 RESERVE_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
-KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # after the last charge
+KEPT_AFTER = timedelta(days=1)  # how long a period's charges are kept after its end: a clock may be wrong
 MOST_CHANGES = 200  # in a batch: other processes wait for the script
 MOST_ASKED = 1_000  # in one command: Lua's limit on arguments
 MINUTE_SECONDS = 60.0
@@ -178,7 +179,12 @@ class Accounts:
         self._news.set()
 
     def _into(self, periods: Iterable[Period]) -> list[tuple[str, int]]:
-        return [(self._in_redis(period), KEPT_SECONDS[period]) for period in periods]
+        """The periods, each with the seconds for which its charges are kept: those of persons must not stay."""
+        today = datetime.combine(self._ledger.day or date.min, datetime.min.time(), UTC)
+        return [
+            (self._in_redis(period), int((period.end(today) - today + KEPT_AFTER).total_seconds()))
+            for period in periods
+        ]
 
     def _in_redis(self, period: Period) -> str:
         return f"{PREFIX}charged:{f'{self._ledger.day}'[: 10 if period is Period.DAY else 7]}"

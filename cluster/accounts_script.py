@@ -18,7 +18,7 @@ local function charge(amounts, periods, is_all)
       if is_all then amount = math.max(amount - tonumber(redis.call('HGET', period[1], account) or 0), 0) end
       redis.call('HINCRBY', period[1], account, amount)
     end
-    redis.call('EXPIRE', period[1], period[2])
+    if redis.call('TTL', period[1]) < period[2] then redis.call('EXPIRE', period[1], period[2]) end
   end
 end
 

@@ -126,6 +126,18 @@ async def running(*processes: Process) -> AsyncIterator[None]:
             await process.accounts.close()
 
 
+@pytest.mark.parametrize("day", [1, 15, 31])
+async def test_charges_are_kept_in_redis_until_soon_after_their_day_or_month(start: Start, day: int) -> None:
+    process = start("100 tokens a day, 1000 tokens a month")
+    process.clock.now = process.clock.now.replace(day=day)
+    async with running(process):
+        process.budget.settle(None, Spent("stub", 10, 10), HERE, Purpose.ANSWER)
+    for period, name in ((Period.DAY, f"{process.clock():%Y-%m-%d}"), (Period.MONTH, f"{process.clock():%Y-%m}")):
+        seconds = await process.cluster.redis.ttl(f"parley:cluster:charged:{name}")
+        left = period.end(process.clock()) - process.clock()
+        assert left < timedelta(seconds=seconds) <= left + timedelta(days=2)
+
+
 async def test_calls_of_all_processes_do_not_pass_a_budget_together(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
