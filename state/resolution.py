@@ -6,9 +6,8 @@ Lexical: no model, no network, deterministic. What is uncertain resolves nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from state.prompts import Ask, AwaitingType, ResolutionType
@@ -21,21 +20,26 @@ from understanding.wording import CUES_OF, read, words_of
 NOTE = "note"
 MAX_GOING_ON = 60  # characters of a reply that accepts the offer to go on with an answer
 MAX_CONTENT = 1_000  # characters of a free answer that are kept
+MAX_READ = 60  # characters at the beginning and the end of a note that tell whether it is one
 
 BE = r"(?:it['’]?s|it\s+is|they['’]?re|they\s+are|place\s+is)"
 CLAUSE_START = re.compile(r"^\W{0,5}|[^\w\s]\s{1,3}", re.MULTILINE)
-# What may come before a tip. No other pronoun may: "I have a meeting" is no tip.
-BEFORE = rf"""(?:(?:
+# What may come before a tip, several times. No other pronoun may: "I have a meeting" is no tip.
+BEFORE = re.compile(
+    rf"""(?:
     and|but|so|also|then|oh|ok|okay|yes|yeah|well|btw|fyi|just|definitely|absolutely|totally|seriously|really|very|super
     |always|please|must|a|{BE}|(?:the|this|that)(?=\s+place)|(?:make|be)\s+sure\s+to
     |(?:you|one|everyone|people)\s+(?:should|must|have\s+to|need\s+to|gotta)
-    )\s+){{0,6}}"""
+    )\s+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+MAX_BEFORE = 6
 
 # Document 000's patterns; the content follows the words that tell the kind. "best for" comes before "vibe", whose
 # "it's ..." would otherwise match "it's great for families". "Have" alone needs a "the", since "have fun" and "you must
 # have forgotten" are no tips.
 METADATA_PATTERNS: Mapping[str, tuple[re.Pattern[str], ...]] = {
-    kind: tuple(re.compile(BEFORE + pattern, re.IGNORECASE | re.VERBOSE) for pattern in patterns)
+    kind: tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     for kind, patterns in {
         "must_try": (
             r"(?:must\s+have|get|try|order|have(?=\s+the\b))\s+(?P<the>the\s+)?(?P<content>\S.*)",
@@ -143,25 +147,50 @@ def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
 
 
 def _kind_of_note(text: str) -> tuple[str, str] | None:
-    """The kind and content of a note, if a pattern matches at the start of the text or of one of its clauses."""
-    starts = [match.end() for match in CLAUSE_START.finditer(text)]
+    """The kind and content of a note, if a pattern matches at the start of the text or of one of its clauses, or behind
+    words that may come before a tip."""
+    starts = _starts(text)
+    places = {place for each in starts for place in each}
     for kind, patterns in METADATA_PATTERNS.items():
-        for pattern, start in product(patterns, starts):
-            match = pattern.match(text, start)
-            if match and (match.groupdict().get("the") or not _is_talk(kind, words_of(match["content"]))):
-                return kind, match["content"].strip()
+        for pattern in patterns:
+            found = {place: match for place in places if (match := pattern.match(text, place))}
+            for each in starts if found else ():
+                match = next((found[place] for place in each if place in found), None)
+                if match and (match.groupdict().get("the") or not _is_talk(kind, match["content"])):
+                    return kind, match["content"].strip()
     return None
 
 
-def _is_talk(kind: str, words: Sequence[str]) -> bool:
+def _starts(text: str) -> list[list[int]]:
+    """For each start of a clause the places at which a tip may begin, the last one first.
+
+    What may come before a tip is looked for only once at each place, as it may begin and go on anywhere.
+    """
+    ends: dict[int, int | None] = {}
+    starts = []
+    for clause in CLAUSE_START.finditer(text):
+        places = [clause.end()]
+        while len(places) <= MAX_BEFORE:
+            if (last := places[-1]) not in ends:
+                ends[last] = before.end() if (before := BEFORE.match(text, last)) else None
+            if (end := ends[last]) is None:
+                break
+            places.append(end)
+        starts.append(places[::-1])
+    return starts
+
+
+def _is_talk(kind: str, content: str) -> bool:
     """Whether a content is talk, and so no note.
 
     It begins with a pronoun and the like, or with a verb in -ing ("try restarting it"), except after "best for"; or it
     is a vibe that begins with a number or a time, or ends with a time ("it's down now"). A content without any words,
-    such as a picture, is a note.
+    such as a picture, is a note. Only its beginning and its end are read.
     """
+    words = words_of(content[:MAX_READ])
     first = next((word for word in words if word not in ADVERBS), "")
     if not words or first in NO_CONTENT or kind == "best_for":
         return first in NO_CONTENT
-    is_time = kind == "vibe" and (not first[:1].isalpha() or first in NO_VIBE or words[-1] in NO_VIBE)
+    last = words_of(content[-MAX_READ:])[-1:] if kind == "vibe" else []
+    is_time = kind == "vibe" and (not first[:1].isalpha() or first in NO_VIBE or not NO_VIBE.isdisjoint(last))
     return is_time or VERB.fullmatch(words[0]) is not None

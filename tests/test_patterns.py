@@ -326,6 +326,13 @@ def test_no_reply_is_long_looked_through_for_what_it_says_to_a_yes_or_no_questio
     assert least(lambda: resolve(reply, ask, "Shall I add it?")) < most_seconds() / 2
 
 
+@pytest.mark.parametrize("part", ["a\n\n", "it's\n", "try it, ", "it's great for it. ", "you should, a "])
+def test_no_reply_is_long_looked_through_for_a_note(part: str) -> None:
+    """At the start of each of its clauses, by words that may come before a note, several of them."""
+    reply, ask = (part * LENGTH)[:LENGTH], Ask(AwaitingType.METADATA)
+    assert least(lambda: resolve(reply, ask)) < most_seconds() / 2  # with each message, once or twice
+
+
 def test_no_reply_is_long_compared_with_options_for_words_that_are_misspelled() -> None:
     """All of which begin alike, in the options and in the reply."""
     words = ["s" + "".join(letters) for letters in product("abcdefgh", repeat=4)]
