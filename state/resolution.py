@@ -133,17 +133,18 @@ def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
     """Whether a reply is a free answer: not empty, a question, a command to another bot, bare thanks, laugh or emoji.
 
     A note has to match a pattern, or be said to the bot directly. An input must not merely ask to wait: "brb ...", or
-    nothing but "one sec", "hold on", "hm" and the like.
+    nothing but "one sec", "hold on", "hm" and the like. Of a long burst only the part that is kept is compared.
     """
     wording = read(reply)
     starts_else = (
         wording.asks or "question" in wording.first or wording.is_command or bare_acknowledgement(reply) is not None
     )
-    if starts_else or not reply.strip():
+    kept = reply.strip()[:MAX_CONTENT]
+    if starts_else or not kept:
         return False
     if ask.awaiting_type is AwaitingType.METADATA:
-        return is_direct or _kind_of_note(reply.strip()[:MAX_CONTENT]) is not None
-    return PUTS_OFF.fullmatch("".join(f" {word}" for word in words_of(reply))) is None
+        return is_direct or _kind_of_note(kept) is not None
+    return PUTS_OFF.fullmatch("".join(f" {word}" for word in words_of(kept))) is None
 
 
 def _kind_of_note(text: str) -> tuple[str, str] | None:

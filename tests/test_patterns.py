@@ -333,6 +333,12 @@ def test_no_reply_is_long_looked_through_for_a_note(part: str) -> None:
     assert least(lambda: resolve(reply, ask)) < most_seconds() / 2  # with each message, once or twice
 
 
+def test_no_burst_is_long_looked_through_for_whether_it_only_asks_to_wait() -> None:
+    """Which a person says in five messages, joined to one answer."""
+    burst, ask = ("ok, " * LENGTH)[: 5 * LENGTH], Ask(AwaitingType.INPUT)
+    assert least(lambda: resolve(burst, ask)) < most_seconds() / 3
+
+
 def test_no_reply_is_long_compared_with_options_for_words_that_are_misspelled() -> None:
     """All of which begin alike, in the options and in the reply."""
     words = ["s" + "".join(letters) for letters in product("abcdefgh", repeat=4)]
