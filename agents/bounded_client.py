@@ -197,7 +197,11 @@ def leave_out(data: dict[str, Any]) -> None:
             for choice in filter(lambda each: isinstance(each, dict), choices):
                 _leave_out_of_choice(choice, data)
         case {"type": "response.output_text.annotation.added"}:
-            data |= {"item_id": "", "annotation": None}
+            data |= {"item_id": "", "content_index": 0, "annotation": None}
+        case {"type": "response.refusal.delta"}:
+            data["delta"] = ""  # that the model refuses is enough
+        case {"type": "response.output_item.added", "item": {"type": "message"} as item}:
+            item["phase"] = None
         case {"type": "response.reasoning_text.delta", "content_index": int(index)} if index >= MAX_ITEMS:
             data["content_index"] = 0  # else as many empty texts are made for those before
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
@@ -209,6 +213,8 @@ def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any]) -> None:
     match choice:
         case {"delta": dict(said)} | {"message": dict(said)}:
             said.pop("annotations", None)
+            if isinstance(refusal := said.get("refusal"), str):
+                said["refusal"] = refusal[:1]  # that the model refuses is enough
     if "delta" in choice and not choice.get("finish_reason"):
         data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
 

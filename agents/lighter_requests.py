@@ -1,4 +1,4 @@
-"""Makes a request to a model take less CPU; what is sent stays the same to the byte.
+"""Makes a request to a model, or its response, take less CPU; what is sent stays the same to the byte.
 
 The clients of OpenAI and Anthropic walk over typed dicts, 0.15 ms for each message, and change nothing that pydantic-ai
 passes: they are made to send messages and tools as they are. pydantic-ai adapts the schema of each tool to the provider
@@ -8,6 +8,7 @@ anew at every request, 0.05 ms for each: the schemas are kept as they are sent.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
@@ -29,6 +30,8 @@ LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "AsyncOpenAI": {"chat.completions": ("messages", "tools"), "responses": ("input", "tools")},
     "AsyncAnthropic": {"beta.messages": ("messages", "tools")},
 }
+# What is after the first character of a special token as `<|im_start|>`, as far as no script has it there.
+JOINER = re.compile(r"(?<=[<\[])[\u200b-\u200d\u2060\ufeff]|(?<=\])\u200d")
 _json_schema.MAX_INLINED_SCHEMA_VALUES = MAX_VALUES  # the package offers no other way
 
 
@@ -107,3 +110,17 @@ def adapt_once(model: Model) -> None:
                 return adapted(json.dumps(schema).encode(), strict, json.loads)
 
     model.profile["json_schema_transformer"] = Once
+
+
+def leave_joiners(model: Model) -> None:
+    """Makes a model leave the joiners in its responses that pydantic-ai puts into special tokens of what it sends to
+    open models: to remove them from arguments of tools takes it 3 us a character, in one go. without_joiners() removes
+    them."""
+    kind: Any = type(model)
+    model.__class__ = type(kind.__name__, (kind,), {"_restores_special_tokens": False})  # there is no other way
+
+
+def without_joiners(text: str, before: str = "") -> str:
+    """The text, which follows `before`, without the joiners that pydantic-ai put into special tokens."""
+    last = before[-1:]
+    return JOINER.sub("", last + text)[len(last) :]

@@ -33,7 +33,7 @@ from pydantic_ai.settings import ModelSettings
 from agents.asking import CHANGED, find_suspended, without_results
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, AgentRequest, Asked
-from agents.lighter_requests import sent_bytes
+from agents.lighter_requests import sent_bytes, without_joiners
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.thoughts import BareThoughts, without_bare_thoughts
@@ -206,6 +206,8 @@ class Run:
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Counts the characters of an event: text, thoughts, tool calls and the rest. Adds text."""
+        if isinstance(event, PartStartEvent):
+            self.signed += len(getattr(event.part, "id", None) or "")
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._count(text)
@@ -214,7 +216,7 @@ class Run:
                 PartStartEvent(part=ThinkingPart(content=thought, signature=signed))
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
             ):
-                self._count(thought or "")
+                self._count((thought or "") + _raw_thoughts(event))
                 self.signed += len(signed or "")
             case PartStartEvent(part=ToolCallPart() as call):
                 self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
@@ -252,7 +254,7 @@ class Run:
 
     def add(self, delta: str) -> None:
         if delta:
-            self.text += self.gap + _clean(delta)
+            self.text += self.gap + without_joiners(_clean(delta), "" if self.gap else self.text)
             self.has_rare = self.has_rare or bool(rare_in(delta))
             self.gap = ""
             self.show(self.text)
@@ -397,7 +399,7 @@ def sanitized(response: ModelResponse) -> ModelResponse:
                 call: ToolCallPart = part
                 is_plain = ids[call.tool_call_id] == 1 and SOUND_ID.fullmatch(call.tool_call_id)
                 call_id = call.tool_call_id if is_plain else f"call_{uuid4().hex}"
-                args = _clean(call.args) if isinstance(call.args, str) else call.args
+                args = without_joiners(_clean(call.args)) if isinstance(call.args, str) else call.args
                 name = _clean(call.tool_name[:MAX_NAME_CHARACTERS])
                 parts.append(replace(call, tool_name=name, args=args, tool_call_id=call_id))
             case TextPart():
@@ -409,6 +411,15 @@ def sanitized(response: ModelResponse) -> ModelResponse:
             case _:
                 parts.append(part)
     return replace(response, parts=parts)
+
+
+def _raw_thoughts(event: PartStartEvent | PartDeltaEvent) -> str:
+    """The thoughts in an event that pydantic-ai keeps apart, as those of gpt-oss."""
+    holding = event.part if isinstance(event, PartStartEvent) else event.delta
+    details = getattr(holding, "provider_details", None)
+    if callable(details):  # changes what is known so far
+        details = details(None)
+    return "".join((details or {}).get("raw_content", ()))
 
 
 def _clean(delta: str) -> str:

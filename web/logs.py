@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import warnings
 from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -38,8 +39,14 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
     foreign = [_one_line_errors, structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=[_with_head], processors=foreign))
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.INFO), force=True)
+    ignore_warnings()
     for chatty in ("httpx", "httpx2", "openai", "anthropic", "aiohttp.access"):
         logging.getLogger(chatty).setLevel(max(threshold, logging.WARNING))
+
+
+def ignore_warnings() -> None:
+    """Ignores what libraries warn of: pydantic-ai quotes what a server sent, and Python keeps each such text."""
+    warnings.filterwarnings("ignore", category=UserWarning)
 
 
 def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:

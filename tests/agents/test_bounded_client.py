@@ -7,6 +7,9 @@ import gzip
 import json
 import os
 import sys
+import time
+import tracemalloc
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -52,6 +55,7 @@ from state.spending import NOBODY
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, CHANNEL, Me, said
 from tests.support.purse import NotingPurse
+from web.logs import ignore_warnings
 
 STREAM = "text/event-stream"
 Serve = Callable[[web.Response], None]
@@ -596,6 +600,130 @@ async def test_a_thought_far_behind_others_makes_none_of_those_before_it(serve: 
     (thought,) = (await response_to(serve, "openai-responses:m", body)).parts
     assert isinstance(thought, ThinkingPart)
     assert len((thought.provider_details or {})["raw_content"]) == 1
+
+
+WIDE = "\N{GRINNING FACE}" + "x" * (MAX_EVENT_BYTES // 2)  # four bytes a character, as Python keeps it
+LEFT_OUT: dict[str, tuple[str, dict[str, Any]]] = {
+    "refusal of chat completions": ("openai-chat:m", {"choices": [{"index": 0, "delta": {"refusal": WIDE}}]}),
+    "refusal": ("openai-responses:m", {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE}),
+    "phase": (
+        "openai-responses:m",
+        {"type": "response.output_item.added", "item": {"type": "message", "phase": "commentary", "id": WIDE}},
+    ),
+}
+COUNTED: dict[str, dict[str, Any]] = {
+    "raw thoughts": {"type": "response.reasoning_text.delta", **IN_ITEM, "delta": WIDE},
+    "ids of texts": {"type": "response.output_text.delta", **IN_ITEM, "delta": "x", "item_id": WIDE, "logprobs": []},
+    "ids of thoughts": {
+        "type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "x",
+        "item_id": WIDE,
+    },
+}  # fmt: skip
+
+
+def each_its_own(large: dict[str, Any], count: int) -> bytes:
+    """A stream of so many such events, each of which has other words."""
+    told = json.dumps(large, ensure_ascii=False)
+    numbered = (told.replace(WIDE, f"{number}{WIDE}") for number in range(count))
+    return b"".join(f"data: {each}\n\n".encode() for each in numbered)
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+async def test_what_no_answer_needs_is_not_collected_over_a_response(serve: Serve, kind: str) -> None:
+    name, large = LEFT_OUT[kind]
+    serve(web.Response(body=each_its_own(large, 30), content_type=STREAM))
+    tracemalloc.start()
+    try:
+        await asked(name)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20_000_000  # it was 36 to 76 MB
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+async def test_an_answer_ends_when_too_much_is_collected_that_nobody_reads(serve: Serve, kind: str) -> None:
+    serve(web.Response(body=each_its_own(COUNTED[kind], 6), content_type=STREAM))
+    outcome = await asked("openai-responses:m")
+    assert isinstance(outcome, Failure)
+    assert "went on without end" in outcome.detail
+
+
+async def test_what_a_server_sends_is_not_kept_or_shown_as_a_warning(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pydantic_ai.models.openai import _responses_streaming as streaming
+
+    item = {"type": "computer_call", "id": "SENT-BY-SERVER", "status": WIDE}
+    said = named({"type": "response.output_text.delta", **IN_ITEM, "delta": "It is so.", "logprobs": []})
+    unknown = each_its_own({"type": "response.output_item.added", "item": item}, 3)
+    serve(web.Response(body=said + unknown, content_type=STREAM))
+    with warnings.catch_warnings():
+        warnings.resetwarnings()  # as outside of tests
+        ignore_warnings()
+        outcome = await asked("openai-responses:m")
+    assert isinstance(outcome, Answer)
+    assert "SENT-BY-SERVER" not in capsys.readouterr().err
+    assert "SENT-BY-SERVER" not in str(vars(streaming).get("__warningregistry__"))
+
+
+JOINED = "<\N{WORD JOINER}|" + "a" * 64
+
+
+@pytest.mark.parametrize("name", ["openai-chat:m", "ollama:qwen3"])
+async def test_arguments_like_tokens_cut_by_joiners_stop_nothing_else(
+    serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", os.environ["OPENAI_BASE_URL"])
+    function = {"name": "search_history", "arguments": json.dumps({"query": JOINED * 5_000}, ensure_ascii=False)}
+    calls = {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "function": function}]}}]}
+    body = f"data: {json.dumps(calls, ensure_ascii=False)}\n\n".encode()
+    assert len(body) < MAX_EVENT_BYTES
+    serve(web.Response(body=body + event({}, "tool_calls"), content_type=STREAM))
+    longest = 0.0
+
+    async def go_on() -> None:
+        nonlocal longest
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - began)
+
+    await asked(name)  # what is imported at first takes longer
+    task = asyncio.create_task(go_on())
+    outcome = await asked(name)
+    task.cancel()
+    assert isinstance(outcome, Failure)
+    assert longest < 0.2  # it was 1.5 s
+
+
+@pytest.mark.parametrize("pieces", [["as <\u200d|im_start|> does"], ["as <", "\u200d|im_start|> does"]])
+async def test_of_tokens_that_an_open_models_server_may_heed_the_answer_has_none_of_the_joiners(
+    serve: Serve, pieces: list[str]
+) -> None:
+    serve(
+        web.Response(
+            body=b"".join(event({"content": each}) for each in pieces) + event({}, "stop"), content_type=STREAM
+        )
+    )
+    outcome = await asked()
+    assert isinstance(outcome, Answer)
+    assert outcome.text == "as <|im_start|> does"
+
+
+async def test_nor_have_arguments_and_other_joiners_stay(serve: Serve) -> None:
+    heard: list[str] = []
+
+    def look_up(words: str) -> str:
+        heard.append(words)
+        return "nothing"
+
+    arguments = json.dumps({"words": "<\u200d|im_start|> \N{MAN}\u200d\N{PERSONAL COMPUTER}"}, ensure_ascii=False)
+    call = {"index": 0, "id": "c", "function": {"name": "look_up", "arguments": arguments}}
+    serve(web.Response(body=event({"tool_calls": [call]}) + event({}, "tool_calls"), content_type=STREAM))
+    async with build_model("MODEL", "openai-chat:m") as model:
+        await GeneralAgent(model, tools=[Tool(look_up, takes_ctx=False)]).respond(REQUEST, lambda _text: None)
+    assert heard[0] == "<|im_start|> \N{MAN}\u200d\N{PERSONAL COMPUTER}"
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
