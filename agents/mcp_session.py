@@ -30,14 +30,17 @@ MAX_LINE = 8_000_000  # characters that a process writes as one message
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
+# Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
+# up to 40 us and 4 KB.
+MAX_ASKED = 100
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
     """A session that never validates a result against the server's schema: its patterns may take for ever, and the
-    model is to read results that do not match, too. Cuts listings and results before each item is validated. Does not
-    answer a server's requests while it does not take the answers."""
+    model is to read results that do not match, too. Cuts listings, results and requests before each item is validated.
+    Does not answer a server's requests while it does not take the answers."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -49,10 +52,11 @@ class Session(VersionAwareClientSession):
         self._dispatch, self._answer = dispatcher._dispatch_request, dispatcher._handle_request  # noqa: SLF001 - no other way
         dispatcher._dispatch_request, dispatcher._handle_request = self._dispatch_bounded, self._answer_one  # noqa: SLF001
 
-    async def _dispatch_bounded(self, *request: Any) -> None:
+    async def _dispatch_bounded(self, request: Any, *how: Any) -> None:
         if self._open < MAX_OPEN:
             self._open += 1
-            await self._dispatch(*request)
+            shorten(request.params, MAX_ASKED, MAX_ASKED)
+            await self._dispatch(request, *how)
 
     async def _answer_one(self, *request: Any) -> None:
         try:
@@ -70,8 +74,10 @@ class Session(VersionAwareClientSession):
             self._listed_bytes += len(to_json(answer))
             if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
                 answer.pop("nextCursor", None)
-        if method == "tools/call":
+        else:
             shorten(answer, MAX_ITEMS, MAX_PARTS)
+        if method == "tools/call":
+            shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED)
             room = MAX_TEXT
             for item in content if isinstance(content := answer.get("content"), list) else ():
                 if isinstance(item, dict) and isinstance(text := item.get("text"), str):

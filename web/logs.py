@@ -45,8 +45,10 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
 
 
 def ignore_warnings() -> None:
-    """Ignores what libraries warn of: pydantic-ai quotes what a server sent, and Python keeps each such text."""
-    warnings.filterwarnings("ignore", category=UserWarning)
+    """Ignores what libraries warn of, but for mistakes in code: pydantic-ai quotes what a server sent, and Python keeps
+    each such text."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", RuntimeWarning)
 
 
 def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:

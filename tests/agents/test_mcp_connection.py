@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -388,6 +389,56 @@ async def test_requests_of_a_server_that_takes_no_answers_do_not_pile_up(hurried
         before = len(asyncio.all_tasks())
         assert "did not answer" in await connection.call("t", {})
         assert len(asyncio.all_tasks()) < before + MAX_OPEN + 10
+
+
+ASKS = """
+import json, sys
+kind = sys.argv[1]
+asked_of_us = {"role": "user", "content": [{}] * 40_000}
+request = {"method": "sampling/createMessage", "params": {"maxTokens": 1, "messages": [asked_of_us]}}
+needed = {"inputRequests": {str(number): {"method": "roots/list"} for number in range(30_000)}}
+results = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}},
+    "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"},
+    "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "resultType": "complete"},
+    "tools/call": {"content": []} if kind == "request" else {"resultType": "input_required", **needed},
+}
+for name, result in results.items():
+    result |= {"serverInfo": {"name": "p", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "method" not in asked or "id" not in asked:
+        continue
+    told = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "tools/call" and kind == "request":
+        print(json.dumps({"jsonrpc": "2.0", "id": 1, **request}), flush=True)
+    if asked["method"] not in results or (asked["method"] == "server/discover" and kind == "request"):
+        told["error"] = {"code": -32601, "message": "unknown"}
+    else:
+        told["result"] = results[asked["method"]]
+    print(json.dumps(told), flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["request", "input_required"])
+async def test_what_a_server_asks_of_us_is_shortened_before_it_is_validated(kind: str) -> None:
+    longest = 0.0
+
+    async def go_on() -> None:
+        nonlocal longest
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - began)
+
+    async with running(McpServer("x", sys.executable, ("-c", ASKS, kind), ENV)) as connection:
+        await connection.call("t", {})  # what is imported at first takes longer
+        longest = 0.0
+        task = asyncio.create_task(go_on())
+        told = await connection.call("t", {})
+        task.cancel()
+    assert told == "[]" if kind == "request" else "failed" in told
+    assert longest < 0.2  # it was 0.4 to 0.8 s
 
 
 LOUD = """
