@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
-MAX_LINE = 8_000_000  # characters that a process writes as one message
+MAX_LINE = 8_000_000  # bytes that a process writes as one message
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
@@ -99,7 +99,8 @@ class Lines(TextReceiveStream):
 
     async def receive(self) -> str:
         text = await super().receive()
-        self._begun = len(text) - text.rfind("\n") - 1 if "\n" in text else self._begun + len(text)
+        _, newline, line = text.rpartition("\n")
+        self._begun = (0 if newline else self._begun) + len(line.encode(errors="replace"))
         if self._begun > MAX_LINE:
             raise BrokenResourceError
         return text

@@ -344,11 +344,13 @@ async def test_a_server_that_writes_what_is_no_text_is_started_again(
 # By HTTP
 
 
-async def test_a_line_without_end_is_not_kept() -> None:
+@pytest.mark.parametrize("of", ["x", "\N{GRINNING FACE}"])
+async def test_a_line_without_end_is_not_kept(of: str) -> None:
+    most, more = MAX_LINE // len(of.encode()), 100_000  # than is read at once
     async with running(real("endless"), SOON) as endless:
         before = await pid(endless)
-        assert "x" in await endless.call("much", {"size": MAX_LINE // 2})
-        assert "failed: " in await endless.call("much", {"size": MAX_LINE + 1})
+        assert of in await endless.call("much", {"size": most // 2, "of": of})
+        assert "failed: " in await endless.call("much", {"size": most + more, "of": of})
         async with asyncio.timeout(PATIENCE):
             await endless.ended.wait()
             await endless.tried()

@@ -61,9 +61,9 @@ async def hang() -> str:
 
 
 @server.tool()
-async def much(size: int) -> str:
-    """As many bytes."""
-    return "x" * size
+async def much(size: int, of: str = "x") -> str:
+    """As many characters."""
+    return of * size
 
 
 @server.tool()
