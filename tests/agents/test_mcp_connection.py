@@ -346,6 +346,7 @@ async def test_a_server_that_writes_what_is_no_text_is_started_again(
 
 @pytest.mark.parametrize("of", ["x", "\N{GRINNING FACE}"])
 async def test_a_line_without_end_is_not_kept(of: str) -> None:
+    use_mcp()
     most, more = MAX_LINE // len(of.encode()), 100_000  # than is read at once
     async with running(real("endless"), SOON) as endless:
         before = await pid(endless)
