@@ -46,6 +46,7 @@ from followup.evidence import in_words
 from followup.model import Eagerness, FollowupModel, ModelFileError, load_model
 from followup.probation import passed_over, pending, without
 from followup.scene import talking_with
+from followup.told import as_told
 from place import Place
 from place_settings.inheritance import NOTHING_SET
 from state.engagement import RECENT, Engagement
@@ -251,7 +252,8 @@ class ResponseDecider:
     ) -> Decision:
         """The decision within a conversation, where the message may already be recorded. place: where it was said.
 
-        reads_history: whether its author may read the history there; else the judge is told nothing that others said.
+        reads_history: whether its author may read the history there; else what others said counts for nothing in the
+        decision, and the judge is not told it.
         """
         if not message.is_persons:
             return NOTHING
@@ -267,6 +269,7 @@ class ResponseDecider:
             decision = _explicit(message, bot_user_id)
             is_thanks = decision is DIRECT and self._acknowledges(message, conversation, engagement)
             return ACKNOWLEDGED if is_thanks else decision
+        conversation = conversation if reads_history else as_told(message, conversation)
         if rule := self._rule(message, conversation, engagement, bot_user_id):
             return rule
         held = place.held if place else NOTHING_SET

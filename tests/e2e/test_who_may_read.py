@@ -262,6 +262,27 @@ async def test_a_judge_of_what_a_newcomer_says_is_told_nothing_that_others_said(
         assert "hello" in told
 
 
+@pytest.mark.parametrize("reads", [True, False])
+async def test_whether_a_newcomer_is_answered_tells_nothing_of_what_others_said(
+    stub: StubModel, *, reads: bool
+) -> None:
+    """An answer, or "it used words of mine" from /why, would be a yes to a guess."""
+    stub.default = lambda _: Reply("I see.")
+    told: list[tuple[bool, str]] = []
+    for word in ("bluebell", "crimson"):
+        stub.replies.append(Reply(word))
+        async with open_scene(stub, clock=FakeClock(), decline=True) as scene:
+            if not reads:
+                newcomer(scene)
+            await scene.ask("Ada", "what is the code?")
+            guess = scene.say("Ben", "a bluebell is nice")
+            respond = (await scene.decision(guess)).respond
+            await scene.at_rest()
+            told.append((respond, (await scene.use("Ben", "Why?", target=guess)).content))
+    assert [respond for respond, _ in told] == [True, not reads]
+    assert (told[0] == told[1]) == (not reads)
+
+
 @pytest.mark.parametrize("change", ["", "deleted", "edited"])
 @pytest.mark.parametrize("reads", [True, False])
 async def test_a_judge_of_a_newcomers_question_to_everybody_is_told_nothing_that_others_said(
