@@ -315,7 +315,9 @@ class Answering:
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         soft_context, author_id = self._states.soft_context(question.channel_id), message.author_id
-        others = {*self._drawn_on(meaning.miniapp_id, question.channel_id).values()} - {author_id}
+        kept = self._drawn_on(meaning.miniapp_id, question.channel_id)
+        # What it has dropped since, its question may still have.
+        others = {*kept.values(), *(meaning.prompt.said.values() if meaning.prompt else ())} - {author_id}
         if (others or known_of - {author_id}) and author_id in await self._newcomers(turn):
             if others and (meaning.prompt or meaning.about):  # as anybody may answer some prompts
                 return Answer(SAID_BY_OTHERS, [], 0)

@@ -492,6 +492,51 @@ async def test_a_question_to_everybody_tells_a_newcomer_nothing_that_others_said
             assert ("bluebell" in told.content) == (who == "Chloe")
 
 
+class Riddles(MiniApp):
+    """Asks everybody whether to tell what somebody said, which only the question keeps once the riddle is solved."""
+
+    id = "riddles"
+
+    def __init__(self) -> None:
+        self.kept: dict[int, int] = {}
+
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
+        return float("riddle" in text)
+
+    def said(self, chat_guid: ChatGuid) -> Mapping[int, int]:  # noqa: ARG002
+        return self.kept
+
+    async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        if context.focus_resolution:
+            return MiniAppResponse(f"It was this: {context.asked['words']}")
+        if "solved" in context.text:
+            self.kept.clear()
+            return MiniAppResponse("All right.")
+        self.kept[context.message_id] = context.user_id
+        asked: dict[str, Any] = {"awaiting_type": "awaiting_selection", "options": ["tell", "none"], "anyone": True}
+        asked |= {"source_handler": "riddles.pick", "context": {"words": context.text}}
+        return MiniAppResponse("Who wants to know?", asked)
+
+
+@pytest.mark.parametrize("way", ["typed", "clicked"])
+async def test_a_question_to_everybody_tells_a_newcomer_nothing_that_only_it_still_keeps(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr("owner.discover", lambda: [Riddles()])
+    async with open_scene(stub) as scene:
+        newcomer(scene)
+        for who, shown in (("Ben", "what others said"), ("Chloe", "It was this")):
+            await scene.ask("Ada", f"a riddle: {SECRET}")
+            await scene.ask("Ada", "the riddle is solved")
+            if way == "typed":
+                scene.say(who, "1")
+            else:
+                scene.press(who, await scene.card("Who wants"), "1.")
+            told = await scene.shows(shown)
+            await scene.at_rest()
+            assert ("bluebell" in told.content) == (who == "Chloe")
+
+
 async def test_a_question_that_a_newcomer_calls_off_is_not_told_them(
     stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
