@@ -24,5 +24,5 @@ def as_told(message: MessageRecord, conversation: ChannelConversation) -> Channe
 
 
 def _wordless(message: MessageRecord) -> MessageRecord:
-    mentioned = message.mentions | message.ids_in_text
-    return replace(message, content="", readable="", reply_to_text="", mentioned=mentioned, images=(), files=())
+    # Whom its words name is known already: to look for that in a hundred long messages takes milliseconds.
+    return replace(message, content="", readable="", reply_to_text="", mentioned=message.named, images=(), files=())
