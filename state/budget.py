@@ -251,9 +251,10 @@ class Allowance:
 
     def lend(self, tokens: int) -> bool:
         """Reserves so many tokens for a call beside the answer's own, such as one that transcribes a sound. Such calls
-        get half of what the turn may use at most, and leave FOR_ANSWER. False: that is too much."""
-        cap = self._budget.turn_tokens
-        if cap is not None and self._lent + tokens > min(cap // 2, cap - FOR_ANSWER):
+        get half of what the turn may use at most, and leave FOR_ANSWER, also of a turn that is started over. False:
+        that is too much."""
+        cap, left = self._budget.turn_tokens, self.left
+        if cap is not None and left is not None and (self._lent + tokens > cap // 2 or tokens > left - FOR_ANSWER):
             return False
         self._lent += tokens
         return True

@@ -258,6 +258,33 @@ async def test_what_a_turn_asks_beside_its_answer_counts_towards_what_a_turn_may
             assert used(scene).tokens < cap // 2
 
 
+async def test_what_an_edited_question_has_used_is_not_there_for_calls_beside_its_answer(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cap = 100_000
+    long = File("a.txt", "text/plain", ("word " * 9_000).encode())
+    sound = File("a.ogg", "audio/ogg", samples.ogg(b"\x08", 29_000))  # of 580 s, so of some 5,800 tokens
+    async with listening() as (ears, url):
+        ears.usage = None
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        async with open_scene(stub, turn_tokens=cap, transcribe_model="vllm:whisper") as scene:
+            scene.held()
+            question = scene.mention("Ada", "what does it say?", attachments=[long])
+            await scene.until(lambda: stub.requests)
+            for times in range(2, 4):
+                scene.held()
+                await scene.edit(question, f"<@{scene.pg.bot_id}> what does it say, {times}?")
+                await scene.until(lambda times=times: len(stub.requests) == times)  # type: ignore[misc]
+            for _ in range(8):
+                await scene.decision(scene.say("Ada", "listen", attachments=[sound]))
+            scene.held()
+            await scene.edit(question, f"<@{scene.pg.bot_id}> what?")
+            await scene.outcome(question)
+            assert cap // 2 < used(scene).tokens <= cap
+            assert ears.heard
+
+
 async def test_a_question_that_is_too_long_by_itself_ends_nobodys_conversation(scene: Scene) -> None:
     await scene.ask("Ada", "the code is bluebell")
     file = File("a.txt", "text/plain", ("\U0001f701" * 60_000).encode())
