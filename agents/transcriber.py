@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DEADLINE_SECONDS = 50.0
+MOST_WRITTEN = 2_000  # tokens of a transcript: OpenAI's models write no more, and bill them beside those of the sound
 
 
 class Transcriber:
@@ -48,7 +49,7 @@ class Transcriber:
         lost: list[None] = []
         used = most = ceil(seconds * TOKENS_PER_SECOND)
         spent = Spent(self.name, used, audio=used)
-        if (settle := await self._purse.call(used, 0, (self.name,))) is None:
+        if (settle := await self._purse.call(used + MOST_WRITTEN, MOST_WRITTEN, (self.name,))) is None:
             raise FileProblem("budget")
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):

@@ -239,7 +239,7 @@ async def test_what_a_turn_asks_beside_its_answer_counts_towards_what_a_turn_may
         helpers: dict[str, Any] = {"transcribe_model": "vllm:whisper", "rewrite_model": "openai-chat:fast"}
         async with open_scene(stub, turn_tokens=cap, **helpers) as scene:
             if what == "sounds":
-                sound = samples.ogg(b"\x08", 10_000)  # of 200 s, so of some 2,000 tokens
+                sound = samples.ogg(b"\x08", 9_000)  # of 180 s, so of some 1,800 tokens
                 files = [File(f"{number}.ogg", "audio/ogg", sound) for number in range(10)]
                 await scene.ask("Ada", "what do they say?", attachments=files)
                 assert len(ears.heard) == 4
@@ -263,7 +263,7 @@ async def test_what_an_edited_question_has_used_is_not_there_for_calls_beside_it
 ) -> None:
     cap = 100_000
     long = File("a.txt", "text/plain", ("word " * 9_000).encode())
-    sound = File("a.ogg", "audio/ogg", samples.ogg(b"\x08", 29_000))  # of 580 s, so of some 5,800 tokens
+    sound = File("a.ogg", "audio/ogg", samples.ogg(b"\x08", 20_000))  # of 400 s, so of some 4,000 tokens
     async with listening() as (ears, url):
         ears.usage = None
         monkeypatch.setenv("VLLM_BASE_URL", url)
@@ -283,6 +283,28 @@ async def test_what_an_edited_question_has_used_is_not_there_for_calls_beside_it
             await scene.outcome(question)
             assert cap // 2 < used(scene).tokens <= cap
             assert ears.heard
+
+
+async def test_sounds_that_are_transcribed_at_once_do_not_pass_a_cap_together_by_their_transcripts(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cap, heard, written = 12_000, 5_800, 2_000
+    sound = File("a.ogg", "audio/ogg", samples.ogg(b"\x08", 29_000))  # of 580 s
+    async with listening() as (ears, url):
+        ears.usage = {"input_tokens": heard, "output_tokens": written, "total_tokens": heard + written}
+        ears.usage["type"], ears.gate = "tokens", asyncio.Event()
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        async with open_scene(stub, daily_tokens=cap, transcribe_model="vllm:whisper") as scene:
+            asked = scene.mention("Ada", "what do they say?", attachments=[sound])
+            while not ears.heard:  # noqa: ASYNC110 - which nothing tells of
+                await asyncio.sleep(0.005)
+            other = scene.mention("Ben", "what do they say?", channel="help", attachments=[sound])
+            await scene.until(lambda: scene.journal.find("file_unread") or len(ears.heard) == 2)
+            ears.gate.set()
+            for question in (asked, other):
+                await scene.answer_to(question)
+            assert heard + written < used(scene).tokens < cap
 
 
 async def test_a_question_that_is_too_long_by_itself_ends_nobodys_conversation(scene: Scene) -> None:
