@@ -270,7 +270,8 @@ class GeneralAgent:
                 asked = flat(turn_content(replace(request, transcript=request.questions)))
                 news = run.messages[-1:] if run.shows_pictures else [ModelRequest(parts=[UserPromptPart(asked)])]
                 alone = most_tokens(news, told, run.by.names) + output  # a new conversation would not help
-                is_much = run.requests or alone > (request.allowance.left or 0)
+                left, cap = request.allowance.left or 0, request.allowance.cap or 0
+                is_much = run.requests or alone > left or tokens <= cap  # the last: the turn has used too much before
                 kind = FailureKind.TURN_CAP if is_much else FailureKind.TOO_LONG
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."

@@ -244,16 +244,20 @@ class Allowance:
         self.unseen = 0  # the part of the reservation for what cannot be predicted
 
     @property
+    def cap(self) -> int | None:
+        """The tokens that the turn may use; None: there is no cap."""
+        return self._budget.turn_tokens
+
+    @property
     def left(self) -> int | None:
         """The tokens that the turn may still use; None: there is no cap."""
-        cap = self._budget.turn_tokens
-        return None if cap is None else cap - self._before - self._counted - self._lent
+        return None if self.cap is None else self.cap - self._before - self._counted - self._lent
 
     def lend(self, tokens: int) -> bool:
         """Reserves so many tokens for a call beside the answer's own, such as one that transcribes a sound. Such calls
         get half of what the turn may use at most, and leave FOR_ANSWER, also of a turn that is started over. False:
         that is too much."""
-        cap, left = self._budget.turn_tokens, self.left
+        cap, left = self.cap, self.left
         if cap is not None and left is not None and (self._lent + tokens > cap // 2 or tokens > left - FOR_ANSWER):
             return False
         self._lent += tokens

@@ -307,6 +307,32 @@ async def test_sounds_that_are_transcribed_at_once_do_not_pass_a_cap_together_by
             assert heard + written < used(scene).tokens < cap
 
 
+@pytest.mark.parametrize("by", ["sounds", "an edit"])
+async def test_a_question_that_used_much_before_its_answer_ends_nobodys_conversation(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    sound = File("a.ogg", "audio/ogg", samples.ogg(b"\x08", 18_000))  # of 360 s, so of some 3,600 tokens
+    async with listening() as (ears, url):
+        ears.usage = None
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        async with open_scene(stub, turn_tokens=38_000, transcribe_model="vllm:whisper") as scene:
+            await scene.ask("Ada", "the code is bluebell")
+            for number in range(3):
+                await scene.ask("Ada", f"{number} " + "words of a longer story that goes on " * 100)
+            asked = len(stub.requests)
+            scene.held()
+            question = scene.mention("Ben", "what is tea?", attachments=[sound] * 4 if by == "sounds" else [])
+            if by == "an edit":
+                await scene.until(lambda: len(stub.requests) > asked)
+                await scene.edit(question, f"<@{scene.pg.bot_id}> what is the tea that you drink?")
+            refused = await scene.answer_to(question)
+            assert refused.content.startswith("That takes more than I may use for one answer.")
+            scene.stub.replies.clear()
+            await scene.ask("Ada", "what is it?")
+            assert "bluebell" in scene.told()
+
+
 async def test_a_question_that_is_too_long_by_itself_ends_nobodys_conversation(scene: Scene) -> None:
     await scene.ask("Ada", "the code is bluebell")
     file = File("a.txt", "text/plain", ("\U0001f701" * 60_000).encode())
