@@ -32,6 +32,7 @@ class BareThoughts:
         self._held = ""  # the beginning of a possible tag
         self._unlooked = ""  # words in which code was not looked for yet; what was found in those before
         self._fences = self._ticks = 0
+        self._last = 0  # backticks at the end of those, which may still become a fence
 
     @property
     def words(self) -> str:
@@ -45,7 +46,7 @@ class BareThoughts:
             self._unlooked += text
 
     def _say_instead(self, text: str) -> None:
-        self._said, self._unlooked, self._fences, self._ticks = [], "", 0, 0
+        self._said, self._unlooked, self._fences, self._ticks, self._last = [], "", 0, 0, 0
         self._say(text)
 
     def hear(self, delta: str) -> None:
@@ -94,15 +95,16 @@ class BareThoughts:
 
     def _is_code(self) -> bool:
         """Whether the next text is in quoted code. Looks at each word only once, as there may be many tags."""
-        new = self._unlooked
-        whole = new.rstrip("`")  # backticks at the end may still become a fence
-        _, newline, line = whole.rpartition("\n")
-        self._unlooked = new[len(whole) :]
-        self._fences += whole.count("```")
-        line = line.replace("```", "")  # else the end of a block would count as inline code
-        self._ticks = len(TICKS.findall(line)) + (0 if newline else self._ticks)
-        last = len(new) - len(whole)
-        return (self._fences + last // 3) % 2 == 1 or (self._ticks + (last % 3 > 0)) % 2 == 1
+        new, self._unlooked = self._unlooked, ""
+        if rest := new.rstrip("`"):
+            whole = "`" * self._last + rest
+            _, newline, line = whole.rpartition("\n")
+            self._fences += whole.count("```")
+            line = line.replace("```", "")  # else the end of a block would count as inline code
+            self._ticks = len(TICKS.findall(line)) + (0 if newline else self._ticks)
+            self._last = 0
+        self._last += len(new) - len(rest)
+        return (self._fences + self._last // 3) % 2 == 1 or (self._ticks + (self._last % 3 > 0)) % 2 == 1
 
 
 def without_bare_thoughts(text: str) -> str:

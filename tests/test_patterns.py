@@ -385,11 +385,14 @@ def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
     assert least(lambda: with_files(answer)) < most_seconds()
 
 
-@pytest.mark.parametrize("part", ["<think>a</think>`", "``<think>`", "</think>"])
-def test_no_thoughts_of_a_model_are_long_told_from_its_words_however_many_tags_there_are(part: str) -> None:
-    """In the most that is read of one answer, which may come as one piece."""
-    count = MAX_OUTPUT_CHARACTERS // len(part)
-    whole, half = part * count, part * (count // 2)
+@pytest.mark.parametrize("before", ["", "`" * 30_000])
+@pytest.mark.parametrize("part", ["<think>a</think>`", "<think></think>", "``<think>`", "</think>"])
+def test_no_thoughts_of_a_model_are_long_told_from_its_words_however_many_tags_there_are(
+    part: str, before: str
+) -> None:
+    """In the most that is read of one answer, which may come as one piece; also behind what may be quoted code."""
+    count = (MAX_OUTPUT_CHARACTERS - len(before)) // len(part)
+    whole, half = before + part * count, before[::2] + part * (count // 2)
     seconds = least(lambda: without_bare_thoughts(whole))
     assert seconds < 2.5 * most_seconds()
     assert seconds < MOST_GROWTH * least(lambda: without_bare_thoughts(half))
