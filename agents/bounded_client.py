@@ -46,6 +46,12 @@ MAX_COOKIES, MAX_COOKIE_BYTES = 50, 4_096
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
+NAMED = "parley_named"  # of a response: which calls of tools have names
+# What a provider runs by itself: those whose arguments come once more at the end, and all whose calls have arguments.
+SEARCHES = ("file_search_call", "tool_search_call", "web_search_call")
+RUN_BY_PROVIDER = (*SEARCHES, "code_interpreter_call", "mcp_call")
+ARGUMENTS = ("response.mcp_call_arguments.", "response.code_interpreter_call_code.")
+NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
@@ -116,6 +122,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict):
                     leave_out(data)
+                    leave_out_nameless(data, how["response"].extensions.setdefault(NAMED, {}))
                 shorten(data, MAX_ITEMS, MAX_KEYS)
                 leave_out_counts(data, counts)
                 return super()._process_response_data(data=data, **how)
@@ -217,6 +224,52 @@ def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any]) -> None:
                 said["refusal"] = refusal[:1]  # that the model refuses is enough
     if "delta" in choice and not choice.get("finish_reason"):
         data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
+
+
+def leave_out_nameless(data: dict[str, Any], named: dict[object, None]) -> None:
+    """Leaves out of an event what belongs to calls of tools whose names did not come: pydantic-ai collects that until
+    they come, and tells nobody. named: the calls with names, in their order; those of this event are added."""
+    match data:
+        case {"choices": [{"delta": {"tool_calls": list(calls)}}, *_]}:
+            calls[:] = [call for call in calls if isinstance(call, dict) and _is_named(call, named)]
+        case {"type": "content_block_start", "index": int(index), "content_block": {"type": kind, "name": str()}}:
+            if kind in ("tool_use", "mcp_tool_use"):
+                named[index] = None
+        case {"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta"}}:
+            if not isinstance(index, int) or index not in named:
+                data["delta"] = {"type": "text_delta", "text": ""}
+        case {"type": str(kind)} if kind.startswith("response."):
+            _leave_out_of_provider(data, kind, named)
+
+
+def _leave_out_of_provider(data: dict[str, Any], kind: str, named: dict[object, None]) -> None:
+    """The same of an event of the Responses API, for tools that the provider runs by itself."""
+    match data.get("item"):
+        case dict(item) if kind == "response.output_item.added" and item.get("type") in RUN_BY_PROVIDER:
+            named[_part_of(item)] = None
+        case dict(item) if kind == "response.output_item.done" and item.get("type") in SEARCHES:
+            if _part_of(item) not in named:
+                data["type"] = NO_NEWS
+        case _ if kind.startswith(ARGUMENTS) and _part_of({"id": data.get("item_id")}) not in named:
+            data["type"] = NO_NEWS
+
+
+def _is_named(call: dict[str, Any], named: dict[object, None]) -> bool:
+    """Whether the name of a call in a piece of chat completions came. One without an index gets one."""
+    match call:
+        case {"function": {"name": str()}}:
+            if call.get("index") is None:
+                call["index"] = -1 - len(named)
+            named[call["index"]] = None
+        case _ if call.get("index") is None:
+            call["index"] = next(reversed(named), None)
+    return call["index"] in named
+
+
+def _part_of(item: dict[str, Any]) -> str:
+    """What pydantic-ai collects of a call that the provider runs is kept by this name."""
+    is_ours = item.get("type") == "tool_search_call" and item.get("execution") == "client"
+    return f"{item.get('id')}{'' if is_ours else '-call'}"
 
 
 def leave_out_counts(data: object, known: set[str]) -> None:

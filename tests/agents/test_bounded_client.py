@@ -649,6 +649,75 @@ async def test_an_answer_ends_when_too_much_is_collected_that_nobody_reads(serve
     assert "went on without end" in outcome.detail
 
 
+def of_anthropic(index: int, arguments: str) -> dict[str, Any]:
+    delta = {"type": "input_json_delta", "partial_json": arguments}
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def of_search(number: int) -> dict[str, Any]:
+    result = {"call_id": "c", "execution": "server", "arguments": {"queries": [WIDE]}}
+    return of_provider("tool_search_call", result, number)
+
+
+NAMELESS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "many calls": (
+        "openai-chat:m",
+        lambda n: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 40 * n + i} for i in range(40)]}}]},
+    ),
+    "long call": (
+        "openai-chat:m",
+        lambda _: {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"arguments": WIDE}}]}}]},
+    ),
+    "long call of Anthropic's": ("anthropic:m", lambda _: of_anthropic(0, WIDE)),
+    "call of an MCP server": (
+        "openai-responses:m",
+        lambda n: {"type": "response.mcp_call_arguments.delta", "item_id": f"{n}", "output_index": 0, "delta": WIDE},
+    ),
+    "code": (
+        "openai-responses:m",
+        lambda _: {
+            "type": "response.code_interpreter_call_code.delta", "item_id": "i", "output_index": 0, "delta": WIDE,
+        },
+    ),
+    "search for tools": ("openai-responses:m", of_search),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NAMELESS)
+async def test_nothing_is_collected_of_calls_whose_names_do_not_come(
+    serve: Serve, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    name, made = NAMELESS[kind]
+    count = 2_000 if kind.startswith("many") else 30
+    told = (json.dumps(made(number), ensure_ascii=False) for number in range(count))
+    events = (f"event: {made(0).get('type', 'message')}\ndata: {each}\n\n".encode() for each in told)
+    begun = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": USED}}
+    body = (named(begun) if name == "anthropic:m" else b"") + b"".join(events)
+    serve(web.Response(body=event({}, "stop"), content_type=STREAM))
+    await asked(name)  # what is imported at first takes more
+    serve(web.Response(body=body, content_type=STREAM))
+    tracemalloc.start()
+    try:
+        assert isinstance(await asked(name), Failure)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 15_000_000  # it was 18 to 40 MB
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+async def test_a_call_is_taken_whose_arguments_come_behind_its_name(serve: Serve, has_index: bool) -> None:
+    pieces = [("a", '{"n":'), (None, " 1"), (None, "}"), ("b", "{"), (None, "}")]
+    body = b""
+    for number, (name, arguments) in enumerate(pieces):
+        call = {"function": {"arguments": arguments} | ({"name": name} if name else {})}
+        body += event({"tool_calls": [call | ({"index": number // 3} if has_index else {})]})
+    response = await response_to(serve, "openai-chat:m", body + event({}, "tool_calls"))
+    assert [(call.tool_name, call.args) for call in response.tool_calls] == [("a", '{"n": 1}'), ("b", "{}")]
+
+
 async def test_what_a_server_sends_is_not_kept_or_shown_as_a_warning(
     serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
