@@ -33,6 +33,9 @@ MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each ta
 # Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
 # up to 40 us and 4 KB.
 MAX_ASKED = 100
+MAX_BITS = (
+    1_024  # of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written
+)
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
@@ -66,6 +69,7 @@ class Session(VersionAwareClientSession):
 
     async def _send_bounded(self, method: str, params: Any, *args: Any, **how: Any) -> dict[str, Any]:
         answer = await self._send(method, params, *args, **how)
+        leave_out_numbers(answer)
         if method == "tools/list" and isinstance(tools := answer.get("tools"), list):
             if not (params or {}).get("cursor"):
                 self._listed = self._listed_bytes = 0
@@ -89,6 +93,18 @@ class Session(VersionAwareClientSession):
         for tool in result.tools:
             tool.output_schema = None
         return super()._absorb_tool_listing(result, complete=complete)
+
+
+def leave_out_numbers(data: object) -> None:
+    """Leaves out of parsed data the whole numbers that are too large."""
+    nested = [data]
+    for each in nested:  # the list grows meanwhile
+        if isinstance(each, dict | list):
+            for key, value in each.items() if isinstance(each, dict) else enumerate(each):
+                if isinstance(value, int) and value.bit_length() > MAX_BITS:
+                    each[key] = None
+                elif isinstance(value, dict | list):
+                    nested.append(value)
 
 
 class Lines(TextReceiveStream):

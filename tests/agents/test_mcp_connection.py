@@ -22,6 +22,7 @@ from structlog.testing import capture_logs
 
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
+from agents.mcp_servers import McpTools
 from agents.mcp_session import MAX_ITEMS, MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_OPEN, MAX_PARTS, MAX_TEXT
 from discord_io.made_files import MadeFile
 
@@ -423,8 +424,9 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("kind", ["request", "input_required"])
-async def test_what_a_server_asks_of_us_is_shortened_before_it_is_validated(kind: str) -> None:
+@asynccontextmanager
+async def longest_step() -> AsyncIterator[Callable[[], float]]:
+    """Gives the most of the processor's seconds for which nothing else ran so far."""
     longest = 0.0
 
     async def go_on() -> None:
@@ -434,14 +436,57 @@ async def test_what_a_server_asks_of_us_is_shortened_before_it_is_validated(kind
             await asyncio.sleep(0)
             longest = max(longest, time.thread_time() - began)
 
+    task = asyncio.create_task(go_on())
+    yield lambda: longest
+    task.cancel()
+
+
+@pytest.mark.parametrize("kind", ["request", "input_required"])
+async def test_what_a_server_asks_of_us_is_shortened_before_it_is_validated(kind: str) -> None:
     async with running(McpServer("x", sys.executable, ("-c", ASKS, kind), ENV)) as connection:
         await connection.call("t", {})  # what is imported at first takes longer
-        longest = 0.0
-        task = asyncio.create_task(go_on())
-        told = await connection.call("t", {})
-        task.cancel()
+        async with longest_step() as seconds:
+            told = await connection.call("t", {})
     assert told == "[]" if kind == "request" else "failed" in told
-    assert longest < 0.2  # it was 0.4 to 0.8 s
+    assert seconds() < 0.2  # it was 0.4 to 0.8 s
+
+
+COUNTS = """
+import json, sys
+number = "9" * int(sys.argv[1])
+large = "{" + ",".join(f'"{count}":{number}' for count in range(1_800)) + "}"
+tools = [{"name": "t", "inputSchema": {"type": "object"}}]
+tools += [{"name": "u", "inputSchema": {"type": "object", "default": "LARGE"}}]
+results = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}},
+    "tools/list": {"tools": tools},
+    "tools/call": {"content": [], "structuredContent": {"first": 2**1_000, "then": "LARGE"}},
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "method" not in asked or "id" not in asked:
+        continue
+    told = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] not in results:
+        told["error"] = {"code": -32601, "message": "unknown"}
+    else:
+        told["result"] = results[asked["method"]] | {"serverInfo": {"name": "p", "version": "1"}}
+    print(json.dumps(told).replace('"LARGE"', large), flush=True)
+"""
+
+
+async def test_numbers_that_take_long_to_write_are_left_out(hurried: None) -> None:  # noqa: ARG001
+    async def told_of(digits: int) -> str:
+        async with McpTools([McpServer("x", sys.executable, ("-c", COUNTS, str(digits)), ENV)]) as tools:
+            await tools.tried()
+            return await tools.call("t", {})
+
+    await told_of(1)  # what is imported at first takes longer
+    async with longest_step() as seconds:
+        told = await told_of(4_290)
+    assert f'"first":{2**1_000},' in told
+    assert '"0":null' in told
+    assert seconds() < 0.2  # it was 0.3 s
 
 
 LOUD = """
