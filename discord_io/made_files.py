@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from textwrap import dedent
+from os.path import commonprefix
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -90,5 +90,7 @@ def _inside(lines: list[str]) -> str:
         return "".join(lines)
     closing = FENCE.match(lines[-1]) if len(lines) > 1 else None
     is_closed = closing is not None and closing[1].startswith(opening[1]) and not closing[2]
-    code = "".join(lines[1 : len(lines) - is_closed])
-    return dedent(code) if opening.start(1) else code  # in a list it is indented as the list is
+    code = lines[1 : len(lines) - is_closed]
+    # In a list it is indented as the list is. textwrap.dedent() would make a pattern of the indentation.
+    indentation = commonprefix([line[: -len(line.lstrip(" \t"))] for line in code if line.strip()])  # noqa: RUF071 - no paths
+    return "".join(line.removeprefix(indentation) for line in code) if opening.start(1) else "".join(code)

@@ -385,6 +385,17 @@ def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
     assert least(lambda: with_files(answer)) < most_seconds()
 
 
+def test_no_pattern_is_made_of_how_far_code_in_an_answer_is_indented() -> None:
+    """Which differs with each piece of the answer, so that it would be made anew each time."""
+    answer = "- ```\n" + " " * (MAX_ANSWER_CHARACTERS - 100) + "x\n```\n"
+
+    def show() -> None:
+        re.purge()
+        with_files(answer)
+
+    assert least(show) < most_seconds() / 2
+
+
 @pytest.mark.parametrize("before", ["", "`" * 30_000])
 @pytest.mark.parametrize("part", ["<think>a</think>`", "<think></think>", "``<think>`", "</think>"])
 def test_no_thoughts_of_a_model_are_long_told_from_its_words_however_many_tags_there_are(
