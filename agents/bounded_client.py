@@ -10,7 +10,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from typing import Any
 
 import structlog
 from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
+from pydantic_ai.models import StreamedResponse
 
 from agents.failures import may_be_billed, was_sent
 
@@ -31,7 +32,7 @@ MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Response
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.
 PART_BYTES = 16
-MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024  # half as many where events are not shortened
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
 PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
@@ -45,6 +46,7 @@ MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each lin
 MAX_COOKIES, MAX_COOKIE_BYTES = 50, 4_096
 LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None)
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
+IS_TOO_MUCH: ContextVar[Callable[[], bool]] = ContextVar("IS_TOO_MUCH", default=lambda: False)
 COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
 NAMED = "parley_named"  # of a response: which calls of tools have names
 # What a provider runs by itself: those whose arguments come once more at the end, and all whose calls have arguments.
@@ -81,6 +83,21 @@ def not_repeating(is_outdated: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         OUTDATED.reset(token)
+
+
+@asynccontextmanager
+async def of_few_parts(
+    opening: AbstractAsyncContextManager[StreamedResponse], most: int
+) -> AsyncIterator[StreamedResponse]:
+    """Opens the stream of a response, and refuses it if it has more than so many parts, which is looked at whenever a
+    piece of it came: of calls of tools that have no name no event tells."""
+    async with opening as stream:
+        parts = stream._parts_manager  # noqa: SLF001 - there is no other way
+        token = IS_TOO_MUCH.set(lambda: len(parts._parts) > most)  # noqa: SLF001
+        try:
+            yield stream
+        finally:
+            IS_TOO_MUCH.reset(token)
 
 
 def asks_another(error: Exception) -> bool:
@@ -336,9 +353,12 @@ class _Bounded:
                 event, tail = sizes[-1], seen[-3:]
                 total += len(piece)
                 most = self.max_event if self.is_stream else self.max_body
-                if max(sizes) > most or total > MAX_RESPONSE_BYTES:
+                in_all = MAX_RESPONSE_BYTES // 2 if self.part else MAX_RESPONSE_BYTES
+                if max(sizes) > most or total > in_all:
                     at_once = f"{most:,} bytes or {MAX_LINES:,} lines at once"
-                    raise _refused(self.library, f"more than {at_once}, or {MAX_RESPONSE_BYTES:,} bytes in all")
+                    raise _refused(self.library, f"more than {at_once}, or {in_all:,} bytes in all")
+                if IS_TOO_MUCH.get()():
+                    raise _refused(self.library, "it has too many parts")
                 yield piece
 
     def _size(self, piece: bytes) -> int:

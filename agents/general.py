@@ -26,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
-from agents.bounded_client import OutdatedError, not_repeating, noting_lost
+from agents.bounded_client import OutdatedError, not_repeating, noting_lost, of_few_parts
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
@@ -328,9 +328,10 @@ class GeneralAgent:
         )
         run.begin_paragraph(may_think_first=run.by.name in self._unopened)
         run.requests, run.is_asking, run.lost, run.models = run.requests + 1, True, 0, run.by.names
-        async with model_request_stream(
+        opening = model_request_stream(
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
-        ) as stream:
+        )
+        async with of_few_parts(opening, MAX_PARTS) as stream:
             run.models = run.by.names[len(stream.failed_attempts or ()) :][:1]
             run.was_seen = True
             calls: set[int] = set()

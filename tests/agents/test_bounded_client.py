@@ -707,6 +707,37 @@ async def test_nothing_is_collected_of_calls_whose_names_do_not_come(
     assert most < 15_000_000  # it was 18 to 40 MB
 
 
+def to_google(_: int) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {}}] * 500}}]}
+
+
+def to_mistral(number: int) -> dict[str, Any]:
+    calls = [{"index": 200 * number + i, "function": {"name": "", "arguments": ""}} for i in range(200)]
+    choice = {"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}
+    return {"id": "x", "model": "m", "choices": [choice]}
+
+
+async def assert_ended(serve: Serve, name: str, made: Callable[[int], dict[str, Any]]) -> None:
+    """That the answer ends by the number of its parts."""
+    body = b"".join(f"data: {json.dumps(made(number))}\n\n".encode() for number in range(50))
+    serve(web.Response(body=body, content_type=STREAM))
+    with capture_logs() as logs:
+        assert isinstance(await asked(name), Failure)
+    assert any("too many parts" in line.get("detail", "") for line in logs)
+
+
+@pytest.mark.parametrize(("other", "made"), [("google", to_google), ("mistral", to_mistral)], indirect=["other"])
+async def test_a_response_ends_with_too_many_parts_of_which_no_event_tells(
+    serve: Serve, other: str, made: Callable[[int], dict[str, Any]]
+) -> None:
+    await assert_ended(serve, other, made)
+
+
+async def test_so_does_one_of_which_nothing_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.bounded_client.leave_out_nameless", lambda *_: None)
+    await assert_ended(serve, *NAMELESS["many calls"])
+
+
 @pytest.mark.parametrize("has_index", [True, False])
 async def test_a_call_is_taken_whose_arguments_come_behind_its_name(serve: Serve, has_index: bool) -> None:
     pieces = [("a", '{"n":'), (None, " 1"), (None, "}"), ("b", "{"), (None, "}")]
