@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 import structlog
+from pydantic import ValidationError
 from pydantic_ai import BinaryContent, ModelRetry, ToolDefinition, ToolFailed
 from pydantic_core import to_json
 
@@ -280,7 +281,7 @@ class Connection:
             return _Trouble(BROKE_OFF, "cancelled from within", BROKE_OFF)
         except Exception as error:  # noqa: BLE001 - a foreign process and two libraries may raise anything
             kind = type(error).__name__
-            return _Trouble(BROKE_OFF, f"{kind}: {self._reason(str(error))}", kind)
+            return _Trouble(BROKE_OFF, f"{kind}: {self._reason(_words_of(error))}", kind)
         finally:
             # Cancelled from outside. The packages lose that while they end a session: run() would then never end.
             if (task := asyncio.current_task()) and task.cancelling():
@@ -298,6 +299,15 @@ class Connection:
         for secret in self.server.secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says. Of data that fails validation only the first fault: the text of such an error quotes its end,
+    but is made of the whole, for each type that it may have."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{error.title}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 async def _ignore(_message: object) -> None:
@@ -335,8 +345,9 @@ def use_mcp() -> None:
     if sys.platform != "win32":  # where the package lets nothing live on
         mcp.client.stdio._stop_server_process = stop_process  # type: ignore[assignment]  # noqa: SLF001 - no other way
 
-    # Both log stack traces of errors that are raised to us anyway, and what servers print besides the protocol.
-    for name in ("fastmcp", "mcp"):
+    # They log stack traces of errors that are raised to us anyway, and what servers send against the protocol. "client"
+    # is also of the mcp package.
+    for name in ("fastmcp", "mcp", "client"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

@@ -28,6 +28,7 @@ MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # bytes that a process writes as one message
 MAX_ITEMS = 1_000  # in all lists of a result together
+MAX_OTHER_BYTES = 1_000_000  # of an answer that is neither a listing nor a result, such as the server's name
 MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
 # Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
@@ -80,6 +81,8 @@ class Session(VersionAwareClientSession):
                 answer.pop("nextCursor", None)
         else:
             shorten(answer, MAX_ITEMS, MAX_PARTS)
+            if method != "tools/call" and len(to_json(answer)) > MAX_OTHER_BYTES:
+                answer.clear()  # which is refused, but does not take long to quote
         if method == "tools/call":
             shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED)
             room = MAX_TEXT

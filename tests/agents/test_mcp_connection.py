@@ -489,6 +489,52 @@ async def test_numbers_that_take_long_to_write_are_left_out(hurried: None) -> No
     assert seconds() < 0.2  # it was 0.3 s
 
 
+UNLIKE = """
+import json, sys
+kind, length = sys.argv[1], int(sys.argv[2])
+signs = chr(0x1F600) + chr(0xAD) * length  # which take four bytes each, and are written as escapes
+number = "9" * 4_290
+large = "{" + ",".join(f'"{count}":{number}' for count in range(length // 2_200)) + "}"
+results = {
+    "initialize": {
+        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}
+    },
+    "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
+    "tools/call": {"content": [{"unlike": signs}] if kind == "result" else []},
+}
+if kind == "start":
+    results["initialize"] = {"unlike": signs}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "method" not in asked or "id" not in asked:
+        continue
+    told = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "tools/call" and kind == "notification":
+        params = '{"level": %s, "data": 1}' % large
+        print('{"jsonrpc": "2.0", "method": "notifications/message", "params": %s}' % params, flush=True)
+    if asked["method"] not in results:
+        told["error"] = {"code": -32601, "message": "unknown"}
+    else:
+        told["result"] = results[asked["method"]]
+    sys.stdout.buffer.write(json.dumps(told, ensure_ascii=False).encode() + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize("kind", ["result", "notification", "start"])
+async def test_what_is_not_of_the_protocol_is_not_quoted_at_length(kind: str, hurried: None) -> None:  # noqa: ARG001
+    async def told_of(length: int) -> str:
+        async with running(McpServer("x", sys.executable, ("-c", UNLIKE, kind, str(length)), ENV)) as connection:
+            return await connection.call("t", {})
+
+    use_mcp()
+    await told_of(2_200)  # what is imported at first takes longer
+    async with longest_step() as seconds:
+        told = await told_of(3_800_000)
+    assert told == "[]" if kind == "notification" else "failed" in told
+    assert seconds() < 0.2  # it was 0.35 to 1.4 s
+
+
 LOUD = """
 import json, sys
 told = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
