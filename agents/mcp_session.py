@@ -34,9 +34,8 @@ MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each ta
 # Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
 # up to 40 us and 4 KB.
 MAX_ASKED = 100
-MAX_BITS = (
-    1_024  # of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written
-)
+# Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
+MAX_BITS = 1_024
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
