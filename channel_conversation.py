@@ -46,7 +46,7 @@ class ChannelConversation:
     whether a run in the history waits for an answer.
     taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
     people whose words its answer may have. looked_up: people whose words it has or had elsewhere than in its messages:
-    in messages that were trimmed or deleted, or read by tools, also from other channels, whose ids are here, too.
+    in messages that were trimmed or changed, or read by tools, also from other channels, whose ids are here, too.
     unsaid: questions whose answers were dropped during the turn. told_off: people who told it off in trimmed messages.
     has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
     last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
@@ -254,20 +254,21 @@ class ChannelConversation:
             self.remote.leave(agent for message_id, agent in self.remote.asked.items() if message_id not in others)
         self.remote.forget(author_id)
         self.declines = self.declines.forget(author_id)
-        known = self.people_told_of().union(self.told_off, people_of(self.remote.told_before.values()))
-        if author_id not in known:  # to go through all conversations of all channels would block the event loop
+        people = self.people_told_of().union(self.told_off, people_of(self.remote.told_before.values()))
+        if author_id not in people:  # to go through all conversations of all channels would block the event loop
             return
         self.told_off -= {author_id}
         self.tainted |= {author_id}
-        changes: Changes = {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
+        known = (*self.revisions.edited, *self.messages)  # those edited may be trimmed, and still be told
+        replies = [m for m in known if m.reply_to_id is not None]
         # A quote of what is not recorded any more may be of an answer of the bot's with their words.
-        here, is_elsewhere = {m.message_id for m in self.messages}, author_id in self.looked_up
-        replies = [m for m in (*self.revisions.edited, *self.messages) if m.reply_to_id is not None]
-        changes |= {m.message_id: requoted(m, None) for m in replies if is_elsewhere and m.reply_to_id not in here}
+        here = {m.message_id for m in self.messages}
+        unsure = [m for m in replies if m.reply_to_id not in here] if author_id in self.looked_up else []
+        changes: Changes = {m.message_id: requoted(m, None) for m in unsure}
         changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
-        changes |= {m.message_id: without_label(m) for m in self.messages if m.is_label and author_id in m.drew_on}
-        theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.forwarded_from)}
-        answers = [m for m in self.messages if m.is_bot and author_id in m.drew_on | m.addressees]
+        changes |= {m.message_id: without_label(m) for m in known if m.is_label and author_id in m.drew_on}
+        theirs = {m.message_id for m in known if author_id in (m.author_id, *m.forwarded_from)}
+        answers = [m for m in known if m.is_bot and author_id in m.drew_on | m.addressees]
         self._unsay({m.reply_to_id for m in answers if m.reply_to_id is not None})
         self._change(changes | dict.fromkeys(theirs) | dict.fromkeys(m.message_id for m in answers))
         self.looked_up -= {author_id}
@@ -288,7 +289,9 @@ class ChannelConversation:
         """The messages of a history that are not recorded any more, so that they may have words of the forgotten."""
         if not self.tainted:
             return {}
-        known = {m.message_id: m for m in (*self.revisions.edited, *self.messages)}
+        # An edit does not tell from which other channel the message is with which a thread began.
+        edited = [m for m in self.revisions.edited if m.message_id != self.channel_id]
+        known = {m.message_id: m for m in (*edited, *self.messages)}
         lost: Changes = dict.fromkeys({tag["message_id"] for tag in tags_in(history)} - known.keys())
         return lost | {message_id: m for message_id, m in known.items() if m.reply_to_id in lost}
 
@@ -355,16 +358,18 @@ class ChannelConversation:
         self.told_off = frozenset(told_off)
         return True
 
-    def current(self, llm_history: History, unkept: Sequence[MessageRecord] = ()) -> History:
-        """A running turn's history with the deletions and edits made since the turn began. unkept: messages as they are
-        now whose words are not recorded here."""
+    def current(self, llm_history: History, asked: Sequence[MessageRecord] = ()) -> History:
+        """A running turn's history with the deletions and edits made since the turn began. asked: its questions as they
+        are now, of which some, or their words, are not recorded here."""
         # Only the history knows whose a trimmed message was that somebody forgotten had said, or that quotes them.
         tags = tags_in(llm_history)
         said = ((t["message_id"], who) for t in tags for who in (t["author_id"], t["reply_to_author_id"] or 0))
         gone = dict.fromkeys(i for i, who in said if i < self.taken_back.get(("person", who), 0))
         lost, sound = self._lost_from(llm_history), self._sound(llm_history)
-        changes: Changes = {**lost, **gone, **self.revisions}
-        changes |= {m.message_id: m for m in unkept if changes.get(m.message_id)}
+        changes: Changes = {**gone, **self.revisions, **lost}
+        trimmed = {i for i in lost if self.revisions.get(i, self) is not None}
+        stay = {m.message_id for m in asked if m.message_id in trimmed and people_in([m]).isdisjoint(self.tainted)}
+        changes |= {m.message_id: m for m in asked if m.message_id in stay or changes.get(m.message_id)}
         return without_words(reworded(self._unsaid(sound), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
@@ -406,11 +411,13 @@ class ChannelConversation:
         return bool(gone)
 
     def _keep(self, messages: list[MessageRecord]) -> None:
-        ids = {m.message_id for m in messages}
-        self.looked_up = self.looked_up | people_in([m for m in self.messages if m.message_id not in ids]) or NOBODY
+        left = {m.message_id: m for m in messages}
+        for before in self.messages:
+            if (now := left.get(before.message_id)) is not before:  # also a reply whose quote goes
+                self.looked_up |= people_in([before]) - people_in([now] if now else [])
         self._hold(messages)
-        self.own, self.passed_over = (kept and kept & ids for kept in (self.own, self.passed_over))
-        self._heard.named = {message_id: named for message_id, named in self._heard.named.items() if message_id in ids}
+        self.own, self.passed_over = (kept and kept.intersection(left) for kept in (self.own, self.passed_over))
+        self._heard.named = {message_id: named for message_id, named in self._heard.named.items() if message_id in left}
 
     def _hold(self, messages: list[MessageRecord]) -> None:
         self.messages = messages

@@ -243,7 +243,7 @@ class Answering:
         to_tell = {m.message_id for m in now_told}.difference(waiting).union(asked).difference(parts)
 
         def current(history: ModelHistory) -> ModelHistory:
-            now = conversation.current(history, [q.message for q in turn.questions if q.is_private])
+            now = conversation.current(history, [question.current(conversation) for question in turn.questions])
             said = told_of(turn, conversation)
             return now if said is None else only(now, said, turn.newcomers)
 

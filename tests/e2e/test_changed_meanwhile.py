@@ -168,6 +168,44 @@ async def test_who_is_forgotten_while_tools_run_is_left_out_also_of_what_was_tri
         assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("then", ["nothing", "it is edited", "it is deleted", "its author is forgotten"])
+async def test_a_question_that_was_trimmed_while_tools_run_stays_though_somebody_else_is_forgotten(
+    stub: StubModel, then: str
+) -> None:
+    stub.default, gate = lambda _: Reply("I see."), asyncio.Event()
+    async with open_scene(stub) as scene:
+        scene.bot.conversations._max_messages = 4  # there is no setting
+        await scene.decision(said := scene.mention("Chloe", f"my code is {SECRET}"))
+        await scene.answer_to(said)
+        before = scene.held("Hello.")
+        first = scene.mention("Ben", "hello")
+        await scene.until(lambda: len(stub.requests) == 2)
+        asked = scene.mention("Ada", "what is the time?", reply_to=said.id)
+        await scene.decision(asked)
+        second = scene.mention("Ben", "and the day?")
+        await scene.decision(second)
+        stub.replies.append(Reply("Let me see.", before=gate, calls=CLOCK))
+        before.set()
+        await scene.answer_to(first)
+        await scene.until(lambda: len(stub.requests) == 3)
+        for _ in range(4):
+            await scene.decision(scene.say("Ben", "hello everybody"))
+        await scene.use("Chloe", "forget")
+        if then == "it is edited":
+            await scene.edit(asked, "what is the hour?")
+        elif then == "it is deleted":
+            await scene.delete(asked)
+        elif then == "its author is forgotten":
+            await scene.use("Ada", "forget")
+        gate.set()
+        await scene.answer_to(second)
+        told = scene.told()
+        assert "and the day?" in told
+        assert SECRET not in told
+        assert ("what is the time?" in told) == (then == "nothing")
+        assert ("what is the hour?" in told) == (then == "it is edited")
+
+
 # Of somebody who opted out, whose question is told from where it waits
 
 

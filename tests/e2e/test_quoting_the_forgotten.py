@@ -303,6 +303,42 @@ async def test_an_answer_to_a_reply_that_was_trimmed_while_it_waited_goes_with_w
     await is_not_told(scene)
 
 
+@pytest.mark.parametrize("then", ["it is edited", "what it replies to is edited", "what it replies to is deleted"])
+async def test_a_reply_that_was_trimmed_goes_with_its_author_whatever_changed_before(scene: Scene, then: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    await scene.decision(said := scene.mention("Ada", "what is your code?"))
+    await scene.answer_to(said)
+    replied = scene.mention("Chloe", f"it is {SECRET}", reply_to=said.id)
+    await scene.answer_to(replied)
+    if then == "it is edited":
+        await scene.edit(replied, f"it is {SECRET}!")
+    elif then == "what it replies to is edited":
+        await scene.edit(said, "what is your number?")
+    else:
+        await scene.delete(said)
+    await scene.flood()
+    assert scene.bot.conversations.find(replied.channel_id, replied.id) is None
+    await scene.ask("Ben", "what is it?")
+    assert SECRET in scene.told()
+    await forgotten(scene)
+    await is_not_told(scene)
+
+
+async def test_what_a_mini_app_answered_goes_though_it_was_trimmed_after_its_question_was_edited(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    asked = scene.mention("Chloe", f"plan a trip to {SECRET}")
+    await scene.answer_to(asked)
+    await scene.ask("Ben", "hello")
+    await scene.edit(asked, "never mind")
+    await scene.flood()
+    await scene.ask("Ben", "what is planned?")
+    assert SECRET in scene.told()
+    await scene.use("Chloe", "forget")
+    await is_not_told(scene)
+
+
 async def test_an_answer_of_which_a_part_is_trimmed_while_the_rest_is_made_goes_with_whom_it_quotes(
     scene: Scene,
 ) -> None:
@@ -683,6 +719,38 @@ async def test_how_a_thread_began_is_not_told_once_it_is_forgotten_however_long_
         stage.bot.parts.sweep()
         await stage.answer_to(stage.pg.post(thread, ada, f"<@{stage.pg.bot_id}> what is this about?"))
         assert (SECRET in stage.told()) == (how == "not forgotten" and days < 30)
+
+
+@pytest.mark.parametrize("when", ["after it was trimmed", "after a restart"])
+async def test_how_a_thread_began_goes_with_the_channel_where_that_was_said_though_it_is_edited(
+    stage: Scene, when: str
+) -> None:
+    """By then the conversation does not know any more from where it is."""
+    stage.stub.default = lambda _: Reply("I see.")
+    ada, random = stage.pg.person("Ada"), stage.pg.channel("random")
+    stage.pg.allow(random, "manage_channels", member=ada)
+    said = stage.say("Chloe", "my code is another", channel="random")
+    thread = stage.pg.open_thread(random, ada, "names", message=said)
+
+    async def ask(text: str) -> None:
+        await stage.answer_to(stage.pg.post(thread, ada, f"<@{stage.pg.bot_id}> {text}"))
+
+    async with life(stage):
+        stage.bot.conversations._max_messages = 6  # there is no setting
+        await ask("what is this about?")
+        for number in range(8 if when == "after it was trimmed" else 0):
+            await stage.decision(stage.pg.post(thread, ada, f"<@{stage.pg.person('Ben')}> number {number}"))
+        if when == "after it was trimmed":
+            await stage.edit(said, f"my code is {SECRET}")
+    async with life(stage):
+        if when == "after a restart":
+            await stage.edit(said, f"my code is {SECRET}")
+        await ask("and?")
+        assert SECRET in stage.told()
+        await stage.use("Ada", "forget", channel="random", everything=True)
+        await ask("and now?")
+        assert SECRET not in stage.told()
+        await is_not_kept(stage)
 
 
 async def test_an_answer_out_of_a_threads_title_goes_with_whoever_opened_it(scene: Scene) -> None:
