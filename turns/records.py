@@ -43,6 +43,9 @@ class Transcripts(Protocol):
 
     def append(self, appended: Appended) -> None: ...
 
+    def removed(self, channel_id: int, message_ids: Collection[int]) -> None:
+        """Applies a deletion, also to replies that quote these messages."""
+
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Stores messages of one category other than dialogue, placed after the dialogue up to this message."""
 
@@ -150,6 +153,7 @@ class Records:
         """
         conversation = self._conversations.get(question.channel_id)
         if conversation and conversation.is_deleted(record.message_id):
+            self._transcripts.removed(question.channel_id, [record.message_id])  # for replies that quote it
             return None
         found = conversation and conversation.find(record.message_id)
         if conversation and record.is_bot and not found:  # it was trimmed while the rest of the answer was made
@@ -163,6 +167,7 @@ class Records:
     ) -> MessageRecord | None:
         if conversation and not conversation.tainted.isdisjoint(record.drew_on):
             self._conversations.forget_messages(question.channel_id, [record.message_id])
+            self._transcripts.removed(question.channel_id, [record.message_id])
             return None
         is_moved = conversation is not None and conversation.came_from is not None
         place = question.place

@@ -247,6 +247,33 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
     await is_not_told(scene)
 
 
+@pytest.mark.parametrize("parts", ["one message", "several"])
+@pytest.mark.parametrize("whose", ["kept", "private"])
+async def test_a_reply_to_an_answer_in_the_making_keeps_nothing_of_the_forgotten(
+    scene: Scene, whose: str, parts: str
+) -> None:
+    """The answer itself is not stored yet when the reply to it is."""
+    scene.stub.default = lambda _: Reply("I see.")
+    if whose == "private":
+        await scene.use("Ada", "optout")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    begun = f"{QUOTING} {'and so on ' * (250 if parts == 'several' else 1)}"
+    gate = scene.halted(f"{begun}The end.", len(begun))
+    asked = scene.mention("Ben", "tell me all about it")
+    await scene.until(lambda: len(scene.said()) == (3 if parts == "several" else 2))
+    first = scene.said()[1]
+    assert SECRET in first.content
+    reply = scene.mention("Ada", "what is that?", reply_to=first.id)
+    await scene.decision(reply)
+    await scene.use("Chloe", "forget")
+    gate.set()
+    await scene.answer_to(asked)
+    await scene.answer_to(reply)
+    assert "what is that?" in scene.told()
+    assert SECRET not in scene.told()
+    await is_not_kept(scene)
+
+
 @pytest.mark.parametrize("forgets", ["before the answer comes", "once it has come"])
 @pytest.mark.parametrize("what", ["deleted", "quoted, and deleted", "trimmed"])
 async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Scene, what: str, forgets: str) -> None:
