@@ -266,6 +266,8 @@ class Turn:
 
     def __post_init__(self) -> None:
         self.newest = self.questions[-1]
+        if self.ready:  # known before the messages of an earlier process are recorded again
+            self.agent = self.ready.agent
 
     @property
     def payer(self) -> Payer:

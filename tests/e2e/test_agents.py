@@ -14,7 +14,7 @@ from tests.e2e.test_waiting_and_the_forgotten import is_not_done, take_back
 from tests.e2e.test_who_may_read import call, reader
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
-from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
+from tests.support.remote_agent import RemoteAgent, RemoteReply, streamed, whole
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -517,3 +517,36 @@ async def test_what_is_deleted_of_a_burst_before_it_is_asked_is_not_told(
         gate.set()
         assert await stage.outcome(second) == "answered"
     assert docs.contents == ["how many days of holiday do I have?"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_answer_that_was_posted_before_a_kill_goes_with_whose_words_its_agent_knew(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
+) -> None:
+    """The conversation in which these were said is over by then."""
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage, **roster):
+            await stage.ask("Ben", "ask the docs agent about bluebells")
+            said = stage.say("Ada", "hello")
+            await stage.decision(said)
+            gate = asyncio.Event()
+            docs.default = lambda _: streamed("It was about bluebells", ", as I said.", gate=gate)
+            asked = stage.mention("Chloe", "ask the docs agent what that was about")
+            await stage.until(lambda: len(stage.said()) == 2)
+            stage.pg.faults.add("PATCH", r"/messages/\d+$", status=500, after_effect=True, times=10_000)
+            gate.set()
+            await stage.ready(asked)
+            await stage.until(lambda: stage.said()[1].content.endswith("as I said."))
+            await kill(stage)
+            stage.pg.faults.clear()
+        stage.pg.delete(said)  # so that it is not gone on with either
+        clock.advance(200)
+        async with life(stage, **roster):
+            await stage.answer_to(asked)
+            await stage.at_rest()
+            await stage.use("Ben", "forget")
+            await stage.bot.snapshots.settled()
+            assert not on_disk(stage.folder, "bluebells")
+            await stage.ask("Chloe", "and now?")
+            assert "bluebells" not in stage.told()
