@@ -130,6 +130,8 @@ class UnfinishedQuestions:
         """Makes sure that the questions are in an active conversation, edited ones with their new text."""
         expired.revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
+        if kept.turn and kept.turn.ready:  # the conversation in which it was made may be over
+            self._conversations.record_looked_up(channel_id, [("person", who) for who in kept.turn.ready.people])
         words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
             asked = question.as_kept.message

@@ -178,7 +178,7 @@ class Ready:
     """A turn's outcome, before all of it is posted. prompt_id: of the prompt that its card shows.
 
     history: the model's new history; None: unchanged. agent: who answered; state: a remote agent's state for its next
-    question. files: to be posted with the text.
+    question. files: to be posted with the text. people: those whose words it may have.
     """
 
     text: str
@@ -187,6 +187,7 @@ class Ready:
     agent: str = GENERAL
     state: AgentState | None = None
     files: tuple[MadeFile, ...] = ()
+    people: frozenset[int] = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

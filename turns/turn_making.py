@@ -16,6 +16,7 @@ from discord_io.split import closed
 from discord_io.streamed_reply import StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.budget import Budget, charge_to
+from state.message import NOBODY
 from state.prompts import Prompt
 from turns.answering import Answering
 from turns.endings import NOT_ALLOWED, agent_fault, post_fault, posted_text, report_of, silence_of, undelivered
@@ -160,7 +161,8 @@ class TurnMaker:
                 if conversation and turn.request and not (turn.is_private or turn.is_remote):
                     history = conversation.current(outcome.history)
             files = getattr(outcome, "files", ())
-            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, files)
+            people = conversation.people_told_of() if conversation else NOBODY
+            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, files, people)
             self._pending.ready(newest.channel_id, None if turn.may_quote_forgotten else ready)
             await self._records.stored()
         if problem := await self._finish(turn, post, ready, prompt):

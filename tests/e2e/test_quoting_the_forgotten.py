@@ -414,6 +414,38 @@ async def test_an_answer_that_is_posted_after_a_kill_goes_with_what_was_gone_bef
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", ["posted", "not posted"])
+async def test_an_answer_that_is_posted_after_a_kill_goes_with_those_whose_conversation_is_over_by_then(
+    stub: StubModel, tmp_path: Path, how: str
+) -> None:
+    stub.default, clock = lambda _: Reply("I see."), FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            await stage.ask("Chloe", f"my code is {SECRET}")
+            said = stage.say("Ada", "hello")
+            await stage.decision(said)
+            gate = stage.halted(QUOTING, len(QUOTING) - 1) if how == "posted" else stage.held(QUOTING)
+            question = stage.mention("Ben", "what did Chloe say?")
+            await stage.until(lambda: len(stage.said()) == 2 if how == "posted" else len(stub.requests) == 2)
+            path = r"/messages/\d+$" if how == "posted" else r"/messages$"
+            stage.pg.faults.add("*", path, status=500, after_effect=how == "posted", times=10_000)
+            gate.set()
+            await stage.ready(question)
+            if how == "posted":
+                await stage.until(lambda: stage.said()[1].content == QUOTING)
+            await kill(stage)
+            stage.pg.faults.clear()
+        stage.pg.delete(said)  # so that the conversation is not gone on with
+        clock.advance(200)
+        async with life(stage):
+            assert (await stage.answer_to(question)).content == QUOTING
+            await stage.at_rest()
+            await stage.use("Chloe", "forget")
+            await is_not_kept(stage)
+            await is_not_told(stage)
+
+
 async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_discord(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Chloe", f"my code is {SECRET}")
