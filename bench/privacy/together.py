@@ -38,13 +38,25 @@ class Together(Asking, Messages):
             await act(self._random.choice(people))
             await asyncio.sleep(ON_ITS_WAY_SECONDS)
 
+    async def _one_by_one(self, who: str, acts: Sequence[Act]) -> None:
+        """For a while people do some of this in one place, each once the bot is at rest again."""
+        with self._all_in(here := self._places.one(who)) as there:
+            self.log.append(f"One by one, in {here}:")
+            for _ in range(self._random.randrange(MOST, 2 * MOST)):
+                self._begin_step()
+                await self._random.choice(acts)(self._random.choice(there))
+                await self._at_rest()
+                self._watch.bot_was_told()
+                self._watch.in_flight.clear()
+
     async def _meanwhile(self, who: str, often: Sequence[Act], seldom: Sequence[Act]) -> None:
         """Asks the bot, and while it answers people of that channel do some of this."""
         with self._all_in(here := self._places.one(who)) as there:
             known, gate = self._requests(), asyncio.Event()
             self._watch.held = gate
             self.log.append(f"Meanwhile, in {here}:")
-            await self._post(who, here, f"<@{self._pg.bot_id}> tell me about")
+            asks = "ask the docs agent about" if self._random.random() < 0.3 else "tell me about"
+            await self._post(who, here, f"<@{self._pg.bot_id}> {asks}")
             if self._random.random() < 0.7:
                 await self._hear_out()
             await self._scene.until(lambda: self._requests() > known or not len(self._scene.bot.turns))
@@ -57,8 +69,8 @@ class Together(Asking, Messages):
             await self._at_rest()
 
     def _requests(self) -> int:
-        """How many requests to the models that answer there were."""
-        return len(self._scene.stub.requests) + len(self._servers.openai.requests)
+        """How many requests to the models that answer, and to the remote agent, there were."""
+        return len(self._scene.stub.requests) + len(self._servers.openai.requests) + len(self._servers.docs.contents)
 
     async def _go_on(self, who: str, often: Sequence[Act], seldom: Sequence[Act]) -> None:
         """Somebody writes several messages in one breath, and takes some of them back, and others of that channel do

@@ -7,8 +7,10 @@ and in what is stored.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
+from unittest.mock import patch
 
 from bench.privacy.access import Access
 from bench.privacy.clicks import Clicks
@@ -21,6 +23,8 @@ from bench.privacy.threads import Threads
 from bench.privacy.watch import Servers
 from bench.privacy.words import ANYWHERE
 from discord_io.prompt_cards import EXPIRED
+from remote_memory import MAX_REMOTE
+from state.revisions import MAX_EDITED
 from tests.support.lives import kill, life
 from tests.support.scene import Scene
 
@@ -29,6 +33,8 @@ PATIENCE_SECONDS = 100.0  # of the machine's time: more than anything waits in a
 RETENTION = timedelta(days=30)
 STEPS_ALONE = 6  # while the bot is away
 FEW = None, 12, 5, 5  # messages of a conversation, in each of four walks; None: as many as without the walk
+FEW_TOLD = MAX_REMOTE, MAX_REMOTE, 6  # of what remote agents are told, in each of three walks
+FEW_EDITED = MAX_EDITED, 2  # edits of which the new words are known, in each of two
 
 
 class Walk(Threads, Access, Clicks):
@@ -36,7 +42,8 @@ class Walk(Threads, Access, Clicks):
 
     def __init__(self, scene: Scene, servers: Servers, seed: int) -> None:
         super().__init__(scene, servers, seed)
-        self._few = self._random.choice(FEW)
+        self._few, self._few_told = self._random.choice(FEW), self._random.choice(FEW_TOLD)
+        self._few_edited = self._random.choice(FEW_EDITED)
         self._is_one_of_several = False
         self._acts: dict[Act, int] = {
             self._say: 20, self._mention: 25, self._reply: 10, self._attach: 6, self._post_in_forum: 3,
@@ -50,7 +57,7 @@ class Walk(Threads, Access, Clicks):
             self._opt_out: 2, self._opt_in: 2, self._export: 2, self._ask_why: 5, self._leave_server: 1,
             self._answer_offer: 4, self._stay_away: 1, self._ask_alone: 3, self._look: 3, self._look_at_console: 2,
             self._set: 3, self._set_by_click: 3, self._act_meanwhile: 8, self._write_in_one_breath: 5,
-            self._act_during_look_up: 3, self._act_while_disconnected: 3,
+            self._act_during_look_up: 3, self._act_while_disconnected: 3, self._stay_in_one_place: 6,
         }  # fmt: skip
 
     async def take(self, steps: int, lives: int) -> None:
@@ -61,7 +68,7 @@ class Walk(Threads, Access, Clicks):
             self.log.append("The bot starts.")
             self._watch.ask_in(ANYWHERE, *(said.message_id for said in self._words.first.values() if said.private))
             self._is_running = True
-            with stamped(lambda: self._watch.told_step):
+            with stamped(lambda: self._watch.told_step), self._caps():
                 async with self._life():
                     await self._caught_up()
                     for _ in range(steps):
@@ -72,6 +79,15 @@ class Walk(Threads, Access, Clicks):
             self._is_running = False
             for _ in range(STEPS_ALONE):
                 await self._step()
+
+    @contextmanager
+    def _caps(self) -> Iterator[None]:
+        """Caps for which there is no setting."""
+        with (
+            patch("remote_memory.MAX_REMOTE", self._few_told),
+            patch("state.revisions.MAX_EDITED", self._few_edited),
+        ):
+            yield
 
     def _life(self) -> AbstractAsyncContextManager[None]:
         if self._is_one_of_several:
@@ -136,6 +152,11 @@ class Walk(Threads, Access, Clicks):
         often = self._mention, self._mention, self._say, self._reply, self._reply, self._ask_docs, self._flood
         seldom = self._edit, self._delete, self._forget, self._attach, self._opt_out
         await self._meanwhile(who, often, seldom)
+
+    async def _stay_in_one_place(self, who: str) -> None:
+        asks = self._mention, self._mention, self._reply, self._reply, self._ask_docs, self._plan, self._forward
+        changes = self._edit, self._edit, self._delete, self._pin
+        await self._one_by_one(who, (*asks, *changes, self._flood, self._flood, self._forget))
 
     async def _write_in_one_breath(self, who: str) -> None:
         often = self._say, self._say, self._mention, self._attach, self._reply

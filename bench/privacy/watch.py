@@ -86,7 +86,8 @@ class Watch:
         venues.on_request = self._look_up
         stub = scene.stub
         self.openai.default, self.openai.on_request = self._answer_with_state, stub.on_request
-        stub.answer_tokens = 1_500  # so that the beginning of a conversation is summed up after a few answers
+        # In half of the walks the beginning of a conversation is summed up after a few answers.
+        stub.answer_tokens = random.choice((15, 1_500))
         stub.default, stub.judge_says, stub.rewriter_says = self._answer, self._judge, self._sum_up
         stub.evidence = lambda body: " ".join(words_in([json.dumps(body)])[:5])
         stub.hears = lambda data: " ".join(words_in([data.decode(errors="replace")]))
@@ -285,7 +286,7 @@ class Watch:
         self.check("told the remote agent", words_in([content]), ())
         known.update(words_in([content]))
         self.check("known to the remote agent", sorted(known))
-        return whole(f"I know: {', '.join(self._random.sample(sorted(known), min(len(known), 3)))}.")
+        return whole(f"I know: {', '.join(self._random.sample(sorted(known), min(len(known), 3)))}.", before=self.held)
 
     def _look_up(self, query: str) -> None:
         self._scene.pg.notify()
