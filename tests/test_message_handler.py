@@ -113,6 +113,9 @@ class Stage(Bench):
     def append(self, appended: Appended) -> None:
         self.transcript.append(appended.record.content)
 
+    def removed(self, *_: Any) -> None:
+        """Nothing that goes is looked at."""
+
     def note(self, *_: Any) -> None:
         """Nothing but dialogue is looked at."""
 

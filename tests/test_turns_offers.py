@@ -40,6 +40,9 @@ class Fixture:
     def append(self, appended: Appended) -> None:
         self.kept.append(appended)
 
+    def removed(self, *_: Any) -> None:
+        """Nothing that goes is looked at."""
+
     def note(self, *_: Any) -> None:
         """Nothing but dialogue is looked at."""
 
