@@ -87,9 +87,9 @@ class Run:
     before it begins. requests: how many were made; was_seen: a response to one has begun; tokens: used by those that
     have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent before
     without a response; models: the one that answers it, or those that may. called: the number of tool calls. written:
-    characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but signs that may
-    each be one or several; has_rare: its text has such; signed: characters of signatures, encrypted thoughts and parts
-    that the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
+    characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but those that take
+    more count more often; is_dense: its text may have such; signed: characters of signatures, encrypted thoughts and
+    parts that the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
     silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
     thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
@@ -126,7 +126,7 @@ class Run:
     called: int = 0
     written: int = 0
     output: int = 0
-    has_rare: bool = False
+    is_dense: bool = False
     signed: int = 0
     said: int = 0
     gap: str = ""
@@ -160,7 +160,7 @@ class Run:
 
     @property
     def was_cut(self) -> bool:
-        is_long = len(self.text) > MAX_ANSWER_CHARACTERS or (self.has_rare and self.is_endless)
+        is_long = len(self.text) > MAX_ANSWER_CHARACTERS or (self.is_dense and self.is_endless)
         return is_long or self.finish == "length"
 
     def about_to_run(self) -> Sequence[ToolCallPart]:
@@ -255,7 +255,7 @@ class Run:
     def add(self, delta: str) -> None:
         if delta:
             self.text += self.gap + without_joiners(_clean(delta), "" if self.gap else self.text)
-            self.has_rare = self.has_rare or bool(rare_in(delta))
+            self.is_dense = self.is_dense or not delta.isascii()
             self.gap = ""
             self.show(self.text)
 
@@ -377,12 +377,13 @@ def most_of(text: str) -> int:
 
 
 def _weight(text: str) -> int:
-    """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token, but for those that may each be one, or
-    several."""
+    """A text's length in characters, of which CHARACTERS_PER_TOKEN are a token; those that take more count more often,
+    as Chinese ones, each of which may be one."""
     rare = rare_in(text)
-    usual = RARE.sub("", text) if rare else text
-    singly = len(usual.encode().translate(None, OF_SCRIPTS))
-    return len(usual) - singly + CHARACTERS_PER_TOKEN * (singly + _bytes(rare))
+    usual = (RARE.sub("", text) if rare else text).encode()
+    letters, singly = len(usual) - len(usual.translate(None, LETTERS)), len(usual.translate(None, OF_SCRIPTS))
+    of_scripts = CHARACTERS_PER_TOKEN * (len(usual) - letters - singly) // BYTES_PER_TOKEN
+    return letters + of_scripts + CHARACTERS_PER_TOKEN * (singly + _bytes(rare))
 
 
 def _bytes(text: str) -> int:

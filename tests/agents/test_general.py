@@ -244,7 +244,7 @@ async def test_an_answer_of_rare_signs_is_cut_before_it_takes_more_than_is_reser
     assert reserved < most_of(outcome.text) <= reserved + 20 * 4
 
 
-@pytest.mark.parametrize("sign", ["7", "Q", "\n", "ꀫ"])
+@pytest.mark.parametrize("sign", ["7", "Q", "\n", "ꀫ", "今"])
 async def test_thoughts_that_take_a_token_a_sign_end_before_they_take_more_than_is_reserved(
     stub: StubModel, model: Model, sign: str
 ) -> None:
@@ -253,6 +253,15 @@ async def test_thoughts_that_take_a_token_a_sign_end_before_they_take_more_than_
     stub.replies.append(Reply("Yes.", thoughts=sign * (MAX_OUTPUT_CHARACTERS - 4_000), chunk=20))
     failed = await failure(model, replace(request(said(ANNA)), allowance=allowance))
     assert reserved < failed.tokens < reserved + 4_000  # with what was sent
+
+
+async def test_a_long_answer_in_chinese_after_such_thoughts_is_cut_and_does_not_fail(
+    stub: StubModel, model: Model
+) -> None:
+    stub.replies.append(Reply("今" * 11_000, thoughts="今" * 6_000, chunk=20))
+    outcome = await answer(model, request(said(ANNA)))
+    assert outcome.was_cut
+    assert len(outcome.text) > 9_000
 
 
 async def test_a_model_that_thinks_by_default_may_think_in_any_script(stub: StubModel) -> None:

@@ -307,6 +307,24 @@ async def test_sounds_that_are_transcribed_at_once_do_not_pass_a_cap_together_by
             assert heard + written < used(scene).tokens < cap
 
 
+async def test_answers_that_are_thought_of_in_chinese_at_once_do_not_pass_a_cap_together(stub: StubModel) -> None:
+    cap, of_each, gate = 200_000, 32_000, asyncio.Event()
+    thoughts = "今日は天気がいいので散歩した。" * 3_000  # 45,000 characters, so some 30,000 tokens
+    stub.default = lambda _: Reply("Yes.", thoughts=thoughts, tokens=of_each, before=gate)
+    async with open_scene(stub, daily_tokens=cap) as scene:
+        rooms = [scene.pg.add_channel(f"room-{number}") for number in range(14)]
+        people = [scene.pg.add_person(f"Person {number}") for number in range(14)]
+        asked = [
+            scene.pg.post(room, person, f"<@{scene.pg.bot_id}> what?")
+            for room, person in zip(rooms, people, strict=True)
+        ]
+        await scene.until(lambda: len(stub.requests) * of_each > cap + of_each)
+        gate.set()
+        for question in asked:
+            await scene.outcome(question)
+        assert cap < used(scene).tokens < cap + of_each
+
+
 @pytest.mark.parametrize("by", ["sounds", "an edit"])
 async def test_a_question_that_used_much_before_its_answer_ends_nobodys_conversation(
     stub: StubModel, monkeypatch: pytest.MonkeyPatch, by: str
