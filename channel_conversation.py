@@ -289,8 +289,8 @@ class ChannelConversation:
         """The messages of a history that are not recorded any more, so that they may have words of the forgotten."""
         if not self.tainted:
             return {}
-        # An edit does not tell from which other channel the message is with which a thread began.
-        edited = [m for m in self.revisions.edited if m.message_id != self.channel_id]
+        # An edit tells neither whose words the bot's message has, nor from where the one is with which a thread began.
+        edited = [m for m in self.revisions.edited if not m.is_bot and m.message_id != self.channel_id]
         known = {m.message_id: m for m in (*edited, *self.messages)}
         lost: Changes = dict.fromkeys({tag["message_id"] for tag in tags_in(history)} - known.keys())
         return lost | {message_id: m for message_id, m in known.items() if m.reply_to_id in lost}

@@ -142,6 +142,21 @@ def test_an_edited_reply_that_is_trimmed_quotes_what_it_replies_to_as_that_is_no
     assert "oh!" in reads
 
 
+def test_what_a_mini_app_said_goes_though_its_card_was_settled_after_it_was_trimmed(
+    manager: ConversationManager, conversation: ChannelConversation
+) -> None:
+    """Discord's event about the card does not tell whose words the message has."""
+    manager.record_message(CHANNEL, answer := replied(ANNA, "my secret is on the list"), by_model=False)
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(answer)])
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(CLEO))
+    assert conversation.find(answer.message_id) is None
+    manager.revise(CHANNEL, replace(answer, addressees=frozenset()))
+    assert "secret is on the list" in model_reads(conversation.llm_history)
+    manager.forget_author(CHANNEL, ANNA)
+    assert "secret" not in model_reads(conversation.llm_history)
+
+
 def test_trimming_deletes_nothing_from_the_history_of_a_turn_that_runs(manager: ConversationManager) -> None:
     """Only deletion takes words out of the history; the record's cap is about memory."""
     conversation = manager.start(CHANNEL, [first := said(ANNA, "the first")])
