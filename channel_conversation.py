@@ -19,6 +19,7 @@ from llm_history import (
     people_in,
     people_told,
     reworded,
+    sound,
     tags_in,
     told_in,
     unsaid,
@@ -43,16 +44,15 @@ class ChannelConversation:
 
     since: id of its first message, not counting earlier ones put before it. remote: what remote agents were told.
     names: user id to the author's name; called: a word to the user called by it, 0 where several share it. waits:
-    whether a run in the history waits for an answer.
-    taken_back: deleted messages and forgotten people since the turn began, with an id above all then; tainted: those
-    people whose words its answer may have. looked_up: people whose words it has or had elsewhere than in its messages:
-    in messages that were trimmed or changed, or read by tools, also from other channels, whose ids are here, too.
-    unsaid: questions whose answers were dropped during the turn. told_off: people who told it off in trimmed messages.
-    has_asked_for_thread: whether it offered to go on in a thread. came_from: the channel it moved here from, and the
-    last message there. unwelcome: what was done to an unprompted answer; follow-ups are off until somebody calls the
-    bot. has_answered: whether the current or last turn has recorded its history. passed_over: messages older than
-    told_through that the model was not told, since each waited for a turn of its own, or whoever asked may not read
-    them. is_revived: it had expired, and was restored for a missed message.
+    whether a run in the history waits for an answer. taken_back: deleted messages and forgotten people since the turn
+    began, with an id above all then; tainted: those people whose words its answer may have. looked_up: people whose
+    words it has or had elsewhere than in its messages: in messages that were trimmed or changed, or read by tools, also
+    from other channels, whose ids are here, too. unsaid: questions whose answers were dropped during the turn.
+    told_off: people who told it off in trimmed messages. has_asked_for_thread: whether it offered to go on in a thread.
+    came_from: the channel it moved here from, and the last message there. unwelcome: what was done to an unprompted
+    answer; follow-ups are off until somebody calls the bot. has_answered: whether the current or last turn has recorded
+    its history. passed_over: messages older than told_through that the model was not told, since each waited for a turn
+    of its own, or whoever asked may not read them. is_revived: it had expired, and was restored for a missed message.
     """
 
     channel_id: int
@@ -99,13 +99,18 @@ class ChannelConversation:
         if message.is_bot:
             message = self.drawing(message)
             self.own = self.own | {message.message_id} if by_model else self.own - {message.message_id} or NOBODY
+            self.declines = self.declines if message.unasked else self.declines.answered()
         if others := message.taken_from:
             self.looked_up |= others
+        if message.is_bot and self.tainted:  # it grows with words of the forgotten, and could be quoted until it ends
+            self.remote.leave(self.remote.told([message.message_id]))
+            self._unsay({message.reply_to_id} if message.reply_to_id else set())
+            self._change({message.message_id: None})
+            self._hear_again()
+            return
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
-        if message.is_bot and not message.unasked:
-            self.declines = self.declines.answered()
         self.since = self.since or message.message_id
         self._hear(message, self.heard)
 
@@ -278,12 +283,7 @@ class ChannelConversation:
 
     def _sound(self, history: History) -> History:
         """A history with only those answers of which it is recorded that they have no words of the forgotten."""
-        if not self.tainted:
-            return history
-        own = [m for m in self.messages if m.is_bot]
-        sound = {m.reply_to_id for m in own if m.drew_on.isdisjoint(self.tainted)}
-        sound -= {m.reply_to_id for m in own if not m.drew_on.isdisjoint(self.tainted)}
-        return unsaid(history, sound.isdisjoint)
+        return sound(history, [m for m in self.messages if m.is_bot], self.tainted) if self.tainted else history
 
     def _lost_from(self, history: History) -> Changes:
         """The messages of a history that are not recorded any more, so that they may have words of the forgotten."""
@@ -365,12 +365,12 @@ class ChannelConversation:
         tags = tags_in(llm_history)
         said = ((t["message_id"], who) for t in tags for who in (t["author_id"], t["reply_to_author_id"] or 0))
         gone = dict.fromkeys(i for i, who in said if i < self.taken_back.get(("person", who), 0))
-        lost, sound = self._lost_from(llm_history), self._sound(llm_history)
+        lost, kept = self._lost_from(llm_history), self._sound(llm_history)
         changes: Changes = {**gone, **self.revisions, **lost}
         trimmed = {i for i in lost if self.revisions.get(i, self) is not None}
         stay = {m.message_id for m in asked if m.message_id in trimmed and people_in([m]).isdisjoint(self.tainted)}
         changes |= {m.message_id: m for m in asked if m.message_id in stay or changes.get(m.message_id)}
-        return without_words(reworded(self._unsaid(sound), changes), self.taken_back)
+        return without_words(reworded(self._unsaid(kept), changes), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over a finished turn's history, with the deletions and edits made since the turn began."""

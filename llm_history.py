@@ -250,6 +250,14 @@ def unsaid(history: Sequence[ModelMessage], is_gone: Callable[[set[int]], bool])
     return kept
 
 
+def sound(history: Sequence[ModelMessage], own: Sequence[MessageRecord], people: Set[int]) -> list[ModelMessage]:
+    """The history with only those answers of which it is recorded that they have no words of these people. own: the
+    bot's messages that are recorded."""
+    clean = {m.reply_to_id for m in own if m.drew_on.isdisjoint(people)}
+    clean -= {m.reply_to_id for m in own if not m.drew_on.isdisjoint(people)}
+    return unsaid(history, clean.isdisjoint)
+
+
 def only(history: Sequence[ModelMessage], said: Mapping[int, MessageRecord], people: Set[int]) -> list[ModelMessage]:
     """The history with these messages alone, and the answers that all of these people had asked for.
 

@@ -191,8 +191,8 @@ class Walk:
         for part in parts:
             self._manager.record_message(self._channel, part)
             self._some(0.4, self._say, self._edit, self._forget, self._delete)
-            if not self._talk.is_deleted(part.message_id):
-                self._manager.record_message(self._channel, replace(part, content=f"{part.content}."))
+            self._manager.record_message(self._channel, replace(part, content=f"{part.content}."))
+            self._check("recorded", [words for m in self._talk.messages for words in (m.text, m.reply_to_text)])
         self._manager.record_bot_response(self._channel, [*history, ModelResponse([TextPart(f"I see {words}")])])
         for part in parts:
             found = self._talk.find(part.message_id) or self._talk.drawing(part)

@@ -274,6 +274,63 @@ async def test_a_reply_to_an_answer_in_the_making_keeps_nothing_of_the_forgotten
     await is_not_kept(scene)
 
 
+async def going_on(scene: Scene) -> tuple[Message, asyncio.Event]:
+    """Chloe is forgotten while Ben is answered, and only then the model writes what it was told of hers. Returns what
+    Ben asked, and what to set for the answer to end."""
+    scene.stub.default, gate, end = lambda _: Reply("I see."), asyncio.Event(), asyncio.Event()
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    begun = Reply(f"Well, {QUOTING}", gate=gate, chunk=6, calls=(Call("current_time", "{}", "call-clock"),))
+    scene.stub.replies.extend([begun, Reply("The end.", before=end)])
+    asked = scene.mention("Ben", "tell me all about it")
+    await scene.until(lambda: len(scene.said()) == 2)
+    await scene.use("Chloe", "forget")
+    gate.set()
+    await scene.until(lambda: SECRET in scene.said()[1].content and len(scene.stub.requests) == 3)
+    return asked, end
+
+
+@pytest.mark.parametrize("whose", ["kept", "private"])
+async def test_a_reply_to_an_answer_that_goes_on_after_a_forgetting_keeps_nothing_of_it(
+    scene: Scene, whose: str
+) -> None:
+    if whose == "private":
+        await scene.use("Ada", "optout")
+    asked, end = await going_on(scene)
+    reply = scene.mention("Ada", "what is that?", reply_to=scene.said()[1].id)
+    await scene.decision(reply)
+    await is_not_kept(scene)
+    end.set()
+    await scene.answer_to(asked)
+    await scene.answer_to(reply)
+    assert "what is that?" in scene.told()
+    assert SECRET not in scene.told()
+    await is_not_kept(scene)
+    await is_not_told(scene)
+
+
+async def test_a_reply_to_an_answer_that_goes_on_after_a_forgetting_keeps_nothing_of_it_after_a_kill(
+    stage: Scene,
+) -> None:
+    async with life(stage):
+        await going_on(stage)
+        await stage.decision(stage.say("Ada", "what is that?", reply_to=stage.said()[1].id))
+        await stage.bot.snapshots.settled()
+        await kill(stage)
+    async with life(stage):
+        await stage.at_rest()
+        await is_not_kept(stage)
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_judge_is_told_nothing_of_an_answer_that_goes_on_after_a_forgetting(stub: StubModel) -> None:
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        asked, end = await going_on(scene)
+        await scene.decision(scene.say("Ada", "I would rather take the train"))
+        end.set()
+        await scene.answer_to(asked)
+        assert SECRET not in json.dumps(stub.judged)
+
+
 @pytest.mark.parametrize("forgets", ["before the answer comes", "once it has come"])
 @pytest.mark.parametrize("what", ["deleted", "quoted, and deleted", "trimmed"])
 async def test_an_answer_goes_with_what_was_gone_before_its_first_word(scene: Scene, what: str, forgets: str) -> None:
