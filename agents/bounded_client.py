@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http.cookiejar import CookieJar
 from importlib import import_module
@@ -32,6 +32,7 @@ MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Response
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.
 PART_BYTES = 16
+MAX_TEXT = 128_000  # characters of the text of a response: no answer has as many, but of blank text no event tells
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024  # half as many where events are not shortened
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
 PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
@@ -48,7 +49,7 @@ LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 IS_TOO_MUCH: ContextVar[Callable[[], bool]] = ContextVar("IS_TOO_MUCH", default=lambda: False)
 COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
-NAMED = "parley_named"  # of a response: which calls of tools have names
+SO_FAR = "parley_so_far"  # of a response: what came of it
 # What a provider runs by itself: those whose arguments come once more at the end, and all whose calls have arguments.
 SEARCHES = ("file_search_call", "tool_search_call", "web_search_call")
 RUN_BY_PROVIDER = (*SEARCHES, "code_interpreter_call", "mcp_call")
@@ -138,8 +139,9 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict):
-                    leave_out(data)
-                    leave_out_nameless(data, how["response"].extensions.setdefault(NAMED, {}))
+                    so_far = how["response"].extensions.setdefault(SO_FAR, _SoFar())
+                    leave_out(data, so_far)
+                    leave_out_nameless(data, so_far.named)
                 shorten(data, MAX_ITEMS, MAX_KEYS)
                 leave_out_counts(data, counts)
                 return super()._process_response_data(data=data, **how)
@@ -208,7 +210,17 @@ class FewCookies(CookieJar):
             self.clear()
 
 
-def leave_out(data: dict[str, Any]) -> None:
+@dataclass(slots=True)
+class _SoFar:
+    """What came of one response. named: the calls of tools with names, in their order; has_ended: why it ended; text:
+    the characters of its text, of chat completions only."""
+
+    named: dict[object, None] = field(default_factory=dict)
+    has_ended: bool = False
+    text: int = 0
+
+
+def leave_out(data: dict[str, Any], so_far: _SoFar) -> None:
     """Leaves out of an event or body what is not asked for: pydantic-ai collects it over the whole response, and looks
     for each source in the text at the end of that."""
     match data:
@@ -219,7 +231,7 @@ def leave_out(data: dict[str, Any]) -> None:
         case {"choices": list(choices)}:
             del choices[1:]  # only the first is read
             for choice in filter(lambda each: isinstance(each, dict), choices):
-                _leave_out_of_choice(choice, data)
+                _leave_out_of_choice(choice, data, so_far)
         case {"type": "response.output_text.annotation.added"}:
             data |= {"item_id": "", "content_index": 0, "annotation": None}
         case {"type": "response.refusal.delta"}:
@@ -232,15 +244,28 @@ def leave_out(data: dict[str, Any]) -> None:
             data["delta"] = {"type": "text_delta", "text": ""}
 
 
-def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any]) -> None:
+def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: _SoFar) -> None:
     choice.pop("logprobs", None)
     match choice:
         case {"delta": dict(said)} | {"message": dict(said)}:
             said.pop("annotations", None)
             if isinstance(refusal := said.get("refusal"), str):
                 said["refusal"] = refusal[:1]  # that the model refuses is enough
-    if "delta" in choice and not choice.get("finish_reason"):
+            _shorten_text(said, so_far)
+    so_far.has_ended = so_far.has_ended or bool(choice.get("finish_reason"))
+    if "delta" in choice and not so_far.has_ended:
         data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
+
+
+def _shorten_text(said: dict[str, Any], so_far: _SoFar) -> None:
+    """Cuts the text of a piece, also in parts, as some servers send it, to what there is room for in the response."""
+    places: list[tuple[Any, Any]] = [(said, "content")]
+    if isinstance(parts := said.get("content"), list):
+        places = [(part, "text") if isinstance(part, dict) else (parts, number) for number, part in enumerate(parts)]
+    for holder, key in places:
+        if isinstance(text := holder[key] if isinstance(key, int) else holder.get(key), str):
+            holder[key] = text[: MAX_TEXT - so_far.text]
+            so_far.text += len(holder[key])
 
 
 def leave_out_nameless(data: dict[str, Any], named: dict[object, None]) -> None:

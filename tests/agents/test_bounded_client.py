@@ -36,6 +36,7 @@ from agents.bounded_client import (
     MAX_LINES,
     MAX_NAME,
     MAX_NAMES,
+    MAX_TEXT,
     PART_BYTES,
     bound_http,
 )
@@ -496,6 +497,33 @@ async def test_the_use_that_a_server_tells_anew_with_each_piece_counts_once(serv
     end = event({}, "stop") + event({}, more=last) if follows else event({}, "stop", more=used[-1])
     told = (await response_to(serve, "openai-chat:m", pieces + end)).usage
     assert (told.input_tokens, told.output_tokens) == (3_000, 200)
+
+
+async def test_the_use_that_a_server_tells_with_an_empty_piece_behind_the_end_counts(serve: Serve) -> None:
+    used = {"usage": {"prompt_tokens": 3_000, "completion_tokens": 20, "total_tokens": 3_020}}
+    body = event({"content": "so"}) + event({"content": ""}, "stop") + event({"content": ""}, more=used)
+    told = (await response_to(serve, "openai-chat:m", body)).usage  # as OpenRouter sends it
+    assert (told.input_tokens, told.output_tokens) == (3_000, 20)
+
+
+@pytest.mark.parametrize("kind", ["text", "parts", "texts"])
+async def test_of_blank_text_that_no_event_tells_only_so_much_is_collected(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("VLLM_BASE_URL", os.environ["OPENAI_BASE_URL"])
+    blank = " " * 400_000
+    content = {"text": blank, "parts": [{"type": "text", "text": blank}], "texts": [blank]}[kind]
+    begun = event({"content": "so"}) + event({"reasoning": "why"})
+    body = begun + event({"content": content}) * 5 + event({"content": "it is"}) + event({}, "stop")
+    text = (await response_to(serve, "vllm:Qwen/Qwen3-8B", body)).text or ""
+    assert text.startswith("so")
+    assert len(text) <= MAX_TEXT
+
+
+async def test_text_in_parts_is_taken(serve: Serve) -> None:
+    said = [{"type": "text", "text": "It "}, "is ", {"type": "reference", "reference_ids": [1]}]
+    body = event({"content": said}) + event({"content": "so."}) + event({}, "stop")
+    assert (await response_to(serve, "openai-chat:m", body)).text == "It is so."
 
 
 COUNTING = {
