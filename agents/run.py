@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 from pydantic_ai import DeferredToolResults, ToolDefinition, ToolDenied
@@ -55,6 +56,7 @@ MAX_ANSWER_CHARACTERS = 12_000
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
 # Of what is for the provider itself, and is sent again: encrypted thoughts, and results of tools that it runs unasked.
 MAX_SIGNED_CHARACTERS = 1_000_000
+FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece, which need not count
 MAX_PARTS = 1_000  # of one response: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
@@ -89,7 +91,7 @@ class Run:
     without a response; models: the one that answers it, or those that may. called: the number of tool calls. written:
     characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but those that take
     more count more often; is_dense: its text may have such; signed: characters of signatures, encrypted thoughts and
-    parts that the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
+    what else the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
     silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
     thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
@@ -208,6 +210,8 @@ class Run:
         """Counts the characters of an event: text, thoughts, tool calls and the rest. Adds text."""
         if isinstance(event, PartStartEvent):
             self.signed += len(getattr(event.part, "id", None) or "")
+        if (details := len(repr(_details(event)))) > FEW_DETAILS:
+            self.signed += details
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._count(text)
@@ -216,7 +220,7 @@ class Run:
                 PartStartEvent(part=ThinkingPart(content=thought, signature=signed))
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
             ):
-                self._count((thought or "") + _raw_thoughts(event))
+                self._count((thought or "") + "".join(_details(event).get("raw_content", ())))
                 self.signed += len(signed or "")
             case PartStartEvent(part=ToolCallPart() as call):
                 self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
@@ -414,13 +418,13 @@ def sanitized(response: ModelResponse) -> ModelResponse:
     return replace(response, parts=parts)
 
 
-def _raw_thoughts(event: PartStartEvent | PartDeltaEvent) -> str:
-    """The thoughts in an event that pydantic-ai keeps apart, as those of gpt-oss."""
-    holding = event.part if isinstance(event, PartStartEvent) else event.delta
+def _details(event: ModelResponseStreamEvent) -> dict[str, Any]:
+    """What an event has that only its provider knows, as the thoughts of gpt-oss and signatures of Gemini's calls."""
+    holding = event.part if isinstance(event, PartStartEvent) else getattr(event, "delta", None)
     details = getattr(holding, "provider_details", None)
     if callable(details):  # changes what is known so far
         details = details(None)
-    return "".join((details or {}).get("raw_content", ()))
+    return details or {}
 
 
 def _clean(delta: str) -> str:

@@ -499,10 +499,23 @@ async def test_the_use_that_a_server_tells_anew_with_each_piece_counts_once(serv
     assert (told.input_tokens, told.output_tokens) == (3_000, 200)
 
 
-async def test_the_use_that_a_server_tells_with_an_empty_piece_behind_the_end_counts(serve: Serve) -> None:
+OF_OPEN_ROUTER = {"provider": "p", "native_finish_reason": None}
+
+
+def at_open_router(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenRouter is at the same address."""
+    monkeypatch.setattr("pydantic_ai.providers.openrouter.OpenRouterProvider.base_url", os.environ["OPENAI_BASE_URL"])
+    monkeypatch.setenv("OPENROUTER_API_KEY", "key-of-the-stub")
+
+
+async def test_the_use_that_a_server_tells_with_an_empty_piece_behind_the_end_counts(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_open_router(monkeypatch)
     used = {"usage": {"prompt_tokens": 3_000, "completion_tokens": 20, "total_tokens": 3_020}}
-    body = event({"content": "so"}) + event({"content": ""}, "stop") + event({"content": ""}, more=used)
-    told = (await response_to(serve, "openai-chat:m", body)).usage  # as OpenRouter sends it
+    pieces = [({"content": "so"}, None, {}), ({"content": ""}, "stop", {}), ({"content": ""}, None, used)]
+    body = b"".join(event(delta, finish, more=OF_OPEN_ROUTER | more) for delta, finish, more in pieces)
+    told = (await response_to(serve, "openrouter:openai/m", body)).usage
     assert (told.input_tokens, told.output_tokens) == (3_000, 20)
 
 
@@ -646,7 +659,19 @@ COUNTED: dict[str, dict[str, Any]] = {
         "type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "x",
         "item_id": WIDE,
     },
+    "namespaces of calls": {
+        "type": "response.output_item.added", "output_index": 0,
+        "item": {"type": "function_call", "id": "i", "call_id": "c", "name": "n", "arguments": "", "namespace": WIDE},
+    },
 }  # fmt: skip
+COUNTED_OF_CALLS = {"index": 0, "function": {"name": "n"}, "extra_content": {"google": {"thought_signature": WIDE}}}
+COUNTED_OF_CHAT: dict[str, tuple[str, dict[str, Any]]] = {
+    "signatures of calls": ("openai-chat:m", {"tool_calls": [COUNTED_OF_CALLS]}),
+    "formats of thoughts": (
+        "openrouter:openai/m",
+        {"reasoning_details": [{"type": "reasoning.text", "text": "x", "format": WIDE, "index": 0}]},
+    ),
+}
 
 
 def each_its_own(large: dict[str, Any], count: int) -> bytes:
@@ -673,6 +698,20 @@ async def test_what_no_answer_needs_is_not_collected_over_a_response(serve: Serv
 async def test_an_answer_ends_when_too_much_is_collected_that_nobody_reads(serve: Serve, kind: str) -> None:
     serve(web.Response(body=each_its_own(COUNTED[kind], 6), content_type=STREAM))
     outcome = await asked("openai-responses:m")
+    assert isinstance(outcome, Failure)
+    assert "went on without end" in outcome.detail
+
+
+@pytest.mark.parametrize("kind", COUNTED_OF_CHAT)
+async def test_so_it_does_when_that_comes_with_calls_or_thoughts(
+    serve: Serve, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_open_router(monkeypatch)
+    name, delta = COUNTED_OF_CHAT[kind]
+    choice = {"index": 0, "delta": delta, "finish_reason": None, **OF_OPEN_ROUTER}
+    large = {"id": "x", "created": 1, "model": "m", "object": "chat.completion.chunk", **OF_OPEN_ROUTER}
+    serve(web.Response(body=each_its_own(large | {"choices": [choice]}, 6), content_type=STREAM))
+    outcome = await asked(name)
     assert isinstance(outcome, Failure)
     assert "went on without end" in outcome.detail
 
