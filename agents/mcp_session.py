@@ -27,6 +27,7 @@ log = structlog.get_logger()
 MAX_LISTED = 1_000  # tools that are looked at
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # bytes that a process writes as one message
+MAX_WIDE = 4_000_000  # characters of one with signs for which Python takes four bytes for each; it is kept three times
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_OTHER_BYTES = 1_000_000  # of an answer that is neither a listing nor a result, such as the server's name
 MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
@@ -37,6 +38,7 @@ MAX_ASKED = 100
 # Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
 MAX_BITS = 1_024
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
+WIDE = re.compile("[\U00010000-\U0010ffff]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
@@ -113,13 +115,18 @@ class Lines(TextReceiveStream):
     """The output of a process. Ends at a line that is too long: the package would search all of it again with each
     piece."""
 
-    _begun = 0
+    _begun = _characters = 0
+    _is_wide = False
 
     async def receive(self) -> str:
         text = await super().receive()
         _, newline, line = text.rpartition("\n")
-        self._begun = (0 if newline else self._begun) + len(line.encode(errors="replace"))
-        if self._begun > MAX_LINE:
+        if newline:
+            self._begun, self._characters, self._is_wide = 0, 0, False
+        self._begun += len(line.encode(errors="replace"))
+        self._characters += len(line)
+        self._is_wide = self._is_wide or WIDE.search(line) is not None
+        if self._begun > MAX_LINE or (self._is_wide and self._characters > MAX_WIDE):
             raise BrokenResourceError
         return text
 

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -23,7 +24,17 @@ from structlog.testing import capture_logs
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
 from agents.mcp_servers import McpTools
-from agents.mcp_session import MAX_ITEMS, MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES, MAX_OPEN, MAX_PARTS, MAX_TEXT
+from agents.mcp_session import (
+    MAX_ITEMS,
+    MAX_LINE,
+    MAX_LISTED,
+    MAX_LISTED_BYTES,
+    MAX_OPEN,
+    MAX_PARTS,
+    MAX_TEXT,
+    MAX_WIDE,
+    Lines,
+)
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -357,6 +368,24 @@ async def test_a_line_without_end_is_not_kept(of: str) -> None:
             await endless.ended.wait()
             await endless.tried()
         assert await pid(endless) != before
+
+
+@pytest.mark.parametrize(("first", "most"), [("x", MAX_LINE), ("\N{GRINNING FACE}", MAX_WIDE)])
+async def test_a_line_of_signs_that_take_four_bytes_each_is_kept_up_to_half_of_the_length(
+    first: str, most: int
+) -> None:
+    begun, rest = first.encode(), b"x" * most
+    pieces = [begun, rest[1:], b"\n", rest, b"\n", begun, rest]
+    sending, receiving = anyio.create_memory_object_stream[bytes](len(pieces))
+    for each in pieces:
+        sending.send_nowait(each)
+    lines = Lines(receiving)
+    for each in pieces[:-1]:
+        assert await lines.receive() == each.decode()
+    with pytest.raises(anyio.BrokenResourceError):
+        await lines.receive()
+    sending.close()
+    receiving.close()
 
 
 @pytest.mark.parametrize("text", ["", "[{,"])
