@@ -344,11 +344,10 @@ class ChannelConversation:
         self.waits = any(map(waits_for, self.llm_history)) if changed else self.waits
         return changed
 
-    def trim(self, max_messages: int, max_characters: int) -> bool:
-        """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare. Returns
-        whether there were any."""
+    def trim(self, max_messages: int, max_characters: int) -> None:
+        """Drops the oldest messages once a cap is passed: down to three quarters of it, so that this is rare."""
         if len(self.messages) <= max_messages and self.size <= max_characters:
-            return False
+            return
         kept = newest_within(self.messages, max_messages * 3 // 4, max_characters * 3 // 4)
         told_off = {who for who, person in self.engagement.people.items() if person.told_off}
         self._keep(kept)
@@ -356,7 +355,6 @@ class ChannelConversation:
             left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
             told_off = {who for who in told_off if not left.engagement.standing(who).told_off}
         self.told_off = frozenset(told_off)
-        return True
 
     def current(self, llm_history: History, asked: Sequence[MessageRecord] = ()) -> History:
         """A running turn's history with the deletions and edits made since the turn began. asked: its questions as they

@@ -38,7 +38,7 @@ class ConversationManager:
     keeps_open: (channel id, time) -> whether its conversation outlives the timeout, as an answer is awaited there then.
     is_behind: (channel id) -> whether missed messages there are still to be read, by this process or the next. Until
     then it is not known whether somebody continued the conversation in time, so it does not expire.
-    on_change: called with the channel id on every change except a recorded message that drops no older ones.
+    on_change: called with the channel id on every change except a recorded message.
     """
 
     def __init__(
@@ -107,9 +107,8 @@ class ConversationManager:
     def record_in(self, conversation: ChannelConversation, message: MessageRecord, *, by_model: bool = True) -> None:
         """Adds a message to an active conversation and restarts its timeout."""
         conversation.add(message, by_model=by_model)
+        conversation.trim(self._max_messages, self._max_characters)
         conversation.last_activity = self._clock()
-        if conversation.trim(self._max_messages, self._max_characters):
-            self._on_change(conversation.channel_id)  # else it is not known after a kill whose words it had
 
     def current(self, channel_id: int, llm_history: History) -> History | None:
         """As ChannelConversation.current; None where there is no conversation any more."""
