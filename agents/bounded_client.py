@@ -212,8 +212,8 @@ class FewCookies(CookieJar):
 
 @dataclass(slots=True)
 class _SoFar:
-    """What came of one response. named: the calls of tools with names, in their order; has_ended: why it ended; text:
-    the characters of its text, of chat completions only."""
+    """What came of one response. named: the calls of tools with names, in their order; has_ended: whether it said why
+    it ended; text: the characters of its text. The last two are of chat completions only."""
 
     named: dict[object, None] = field(default_factory=dict)
     has_ended: bool = False

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import sys
-import time
 import tracemalloc
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -56,6 +55,7 @@ from state.spending import NOBODY
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, CHANNEL, Me, said
 from tests.support.purse import NotingPurse
+from tests.support.steps import longest_step
 from web.logs import ignore_warnings
 
 STREAM = "text/event-stream"
@@ -832,23 +832,6 @@ async def test_what_a_server_sends_is_not_kept_or_shown_as_a_warning(
     assert isinstance(outcome, Answer)
     assert "SENT-BY-SERVER" not in capsys.readouterr().err
     assert "SENT-BY-SERVER" not in str(vars(streaming).get("__warningregistry__"))
-
-
-@asynccontextmanager
-async def longest_step() -> AsyncIterator[Callable[[], float]]:
-    """Gives the most of the processor's seconds for which nothing else ran so far."""
-    longest = 0.0
-
-    async def go_on() -> None:
-        nonlocal longest
-        while True:
-            began = time.thread_time()
-            await asyncio.sleep(0)
-            longest = max(longest, time.thread_time() - began)
-
-    task = asyncio.create_task(go_on())
-    yield lambda: longest
-    task.cancel()
 
 
 JOINED = "<\N{WORD JOINER}|" + "a" * 64

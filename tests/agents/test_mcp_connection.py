@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -36,6 +35,7 @@ from agents.mcp_session import (
     Lines,
 )
 from discord_io.made_files import MadeFile
+from tests.support.steps import longest_step
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -451,23 +451,6 @@ for line in sys.stdin:
         told["result"] = results[asked["method"]]
     print(json.dumps(told), flush=True)
 """
-
-
-@asynccontextmanager
-async def longest_step() -> AsyncIterator[Callable[[], float]]:
-    """Gives the most of the processor's seconds for which nothing else ran so far."""
-    longest = 0.0
-
-    async def go_on() -> None:
-        nonlocal longest
-        while True:
-            began = time.thread_time()
-            await asyncio.sleep(0)
-            longest = max(longest, time.thread_time() - began)
-
-    task = asyncio.create_task(go_on())
-    yield lambda: longest
-    task.cancel()
 
 
 @pytest.mark.parametrize("kind", ["request", "input_required"])
