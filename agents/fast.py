@@ -21,6 +21,7 @@ from state.spending import Lost, Spent
 
 T = TypeVar("T")
 OUTPUT_TOKENS = 2_000  # what such an answer may take, with the thoughts before it
+SHOWN_TOKENS = 20_000  # of the messages before the one to judge; 12 of the longest take some 12,000 in English
 
 
 class OverBudgetError(JudgeError):
@@ -36,13 +37,19 @@ class Purse(Protocol):
 
 
 def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, count: int) -> str:
-    """The last so many messages, oldest first, then the one to judge, under this heading; without images."""
+    """The last so many messages, as many as fit into SHOWN_TOKENS, oldest first, then the one to judge, under this
+    heading; without images."""
     recent = [m for m in messages if m.message_id != judged.message_id][-count:]
-    *lines, last = (
-        "".join(piece.content for piece in told(message) if isinstance(piece, TextContent))
-        for message in (*recent, judged)
-    )
-    return f"{''.join(lines)}{name}:\n{last}"
+    lines, room = list[str](), SHOWN_TOKENS
+    for line in map(_line, reversed(recent)):
+        if (room := room - most_of(line)) < 0:
+            break
+        lines.append(line)
+    return f"{''.join(reversed(lines))}{name}:\n{_line(judged)}"
+
+
+def _line(message: MessageRecord) -> str:
+    return "".join(piece.content for piece in told(message) if isinstance(piece, TextContent))
 
 
 async def ruled_by(

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from agents.fast import OUTPUT_TOKENS, SHOWN_TOKENS
 from decider import Reason
 from setting_values import Period, Scope
 from tests.e2e.test_changed_meanwhile import change
 from tests.e2e.test_threads import open_thread
 from tests.support.scene import Scene, open_scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import BEFORE, Reply, StubModel, texts
 
 JUDGE_TOKENS, ANSWER_TOKENS = 7, 15
 DOUBTFUL = "I would rather take the train"
@@ -51,6 +52,21 @@ async def test_the_judge_keeps_it_silent(judged: Scene) -> None:
     assert (bens.tokens, guilds.tokens) == (JUDGE_TOKENS, ANSWER_TOKENS + JUDGE_TOKENS)
     assert judged.bot.parts.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
     assert len(judged.said()) == 1
+
+
+async def test_of_messages_of_rare_signs_the_judge_is_told_only_as_many_as_it_has_room_for(judged: Scene) -> None:
+    limits = judged.bot.parts.limits
+    await judged.decision(judged.say("Chloe", "oh, trains are fine"))
+    for number in range(10):
+        await judged.decision(judged.say("Chloe", f"{number} " + "\U0001f701" * 1_900))  # a token a byte
+    judged.stub.judged.clear()
+    judged.stub.judge_says = lambda _: Reply(cut_after=BEFORE)  # so that all that is sent counts
+    before = limits.tokens_today
+    await judged.decision(judged.say("Ben", DOUBTFUL))
+    told = texts(judged.stub.judged[0])[-1]
+    assert DOUBTFUL in told
+    assert ("9 \U0001f701" in told, "trains are fine" in told) == (True, False)
+    assert (limits.tokens_today - before) / len(judged.stub.judged) < SHOWN_TOKENS + 2 * OUTPUT_TOKENS
 
 
 async def test_a_judge_that_is_late_or_fails_keeps_it_silent(judged: Scene) -> None:
