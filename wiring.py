@@ -259,7 +259,9 @@ class Parts(StateParts):
         )
         self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings, self.slots)
         asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
-        self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, self.activity)
+        self.private_answers = PrivateAnswers(
+            asked, models, self.agents.files, self.admission, self.budget, self.slots, self.activity
+        )
         self.handler = MessageHandler(
             consent=self.consent,
             records=self.records,

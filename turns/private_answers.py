@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -14,8 +14,9 @@ from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
 from agents.models import Models
 from agents.tracing import span
 from conversation import MessageRecord
+from files.reading import FileReader, Reading
 from llm_history import Changes, History, reworded
-from state.budget import Budget
+from state.budget import Budget, charge_to
 from state.message import Source
 from turns.admission import Admission
 from turns.endings import agent_fault, final_text, report_of
@@ -48,14 +49,15 @@ class About:
 class PrivateAnswers:
     """Answers questions privately.
 
-    agent: has no tools and asks nothing, as there are no prompts here. models: those that can answer. activity: its
-    clock gives the time, and it is told how each answer ends.
+    agent: has no tools and asks nothing, as there are no prompts here. models: those that can answer. files: reads
+    pictures. activity: its clock gives the time, and it is told how each answer ends.
     """
 
     def __init__(
         self,
         agent: AgentGateway,
         models: Models,
+        files: FileReader,
         admission: Admission,
         budget: Budget,
         slots: TurnSlots,
@@ -63,6 +65,7 @@ class PrivateAnswers:
     ) -> None:
         self._agent = agent
         self._models = models
+        self._files = files
         self._admission = admission
         self._budget = budget
         self._slots = slots
@@ -117,6 +120,7 @@ class PrivateAnswers:
 
     async def _answer(self, turn: Turn, about: About) -> str:
         question, started, tokens = turn.newest, asyncio.get_running_loop().time(), 0
+        charge_to(turn.payer, turn.allowance)  # also what is called a picture and is transcribed
         request = AgentRequest(
             history=(),
             transcript=[*about.messages, question.message],
@@ -132,6 +136,7 @@ class PrivateAnswers:
         turn.request, turn.model, ended = request, request.model or "", Cancel.SHUTDOWN.value
         try:
             async with asyncio.timeout(TOTAL_SECONDS), self._slots.taken(turn):
+                turn.request = request = replace(request, attached=await self._pictures(turn.model, about))
                 with span("answer"):
                     outcome = await self._agent.respond(request, turn.show)
             tokens, ended = outcome.tokens, getattr(outcome, "kind", "answered")
@@ -158,6 +163,16 @@ class PrivateAnswers:
             elapsed = asyncio.get_running_loop().time() - started
             log.info("answered_privately", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
             self._activity.turn_ended(report_of(turn, ended, self._activity.now(), elapsed))
+
+    async def _pictures(self, model: str, about: About) -> Mapping[str, Reading]:
+        """The pictures of what the answer is about, as this model can be shown them, by key."""
+        told = [replace(message, files=(), reply_files=()) for message in about.messages if message.images]
+
+        def stands(key: str) -> bool:
+            return any(key in message.attached for message in about.messages)
+
+        asked = [message.message_id for message in told]
+        return await self._files.read(told, asked, self._models.named(model).sight, stands)
 
     def _failed(self, question: Question, failure: FailureKind) -> None:
         kind, says = agent_fault(failure)

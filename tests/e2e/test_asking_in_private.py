@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
+from base64 import b64decode
 from collections.abc import AsyncIterator
 
 import pytest
+from PIL import Image
 
 from activity import Ending, FaultKind
 from agents.gateway import FailureKind
 from agents.general import GeneralAgent
 from commands.ask import NOT_TO_READ, NOTHING_TO_READ
+from files.reading import SIDE
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS
 from playground.interactions import Interaction
-from playground.model import Message
+from playground.model import File, Message
+from setting_values import Period, Scope
 from tests.e2e.test_place_settings import set_channel, set_guild
+from tests.support import samples
+from tests.support.ears import listening
 from tests.support.lives import life, on_disk
 from tests.support.observed import Observed
 from tests.support.scene import Scene, open_scene
@@ -65,6 +72,35 @@ async def test_it_is_answered_wherever_the_app_is_installed(scene: Scene, where:
         await scene.until(lambda: scene.pg.messages(place)[-1].content == NO_DIRECT_MESSAGES)
     else:
         assert not [m for m in scene.pg.messages(place) if m.author.id == scene.pg.bot_id]
+
+
+async def test_of_a_picture_the_model_is_sent_the_bytes_made_smaller(scene: Scene) -> None:
+    picture = File("a.png", "image/png", samples.picture("PNG", (2_000, 1_000)))
+    post = scene.say("Ben", "what is that?", attachments=[picture])
+    assert (await answer(scene, used(scene, "Ada", post.channel_id, "Answer this", post))).content == "I see."
+    [body] = scene.stub.requests
+    parts = [
+        part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]
+    ]
+    [address] = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    kind, data = address.split(";base64,")
+    assert kind.startswith("data:image/")
+    assert max(Image.open(io.BytesIO(b64decode(data))).size) == SIDE
+
+
+async def test_whoever_asks_about_a_sound_that_is_called_a_picture_pays_for_what_it_says(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening() as (ears, url):
+        monkeypatch.setenv("VLLM_BASE_URL", url)
+        monkeypatch.setenv("VLLM_API_KEY", "key-of-the-stub")
+        async with open_scene(stub, transcribe_model="vllm:whisper") as scene:
+            post = scene.say("Ben", "what is that?", attachments=[File("a.png", "image/png", samples.OGG)])
+            await answer(scene, used(scene, "Ada", post.channel_id, "Answer this", post))
+            assert ears.heard
+            ledger = scene.bot.parts.limits.ledger
+            accounts = (Scope.PERSON, scene.pg.person("Ada")), (Scope.TOTAL, 0)
+            assert len({ledger.charged(one, Period.DAY, in_money=False) for one in accounts}) == 1
 
 
 async def test_nothing_of_it_is_kept_nor_told_to_others(stage: Scene) -> None:
