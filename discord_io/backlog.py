@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -234,7 +234,8 @@ class Backlog:
         return [thread.id for thread in channel.threads] if isinstance(channel, discord.TextChannel) else []
 
     def answer(self, messages: Sequence[discord.Message], reply_to: int, later: Collection[int]) -> list[Posted]:
-        """Finds our answer to a message among these messages, which are oldest first. Returns its parts in order.
+        """Finds our answer to a message among these messages, which are oldest first. Returns its parts in order, those
+        from before anybody was last forgotten without their words, which may be theirs.
 
         later: the recorded ids of the answer's parts, to find one that could not be posted as a reply.
 
@@ -249,7 +250,8 @@ class Backlog:
         if first is None:
             return []
         behind = takewhile(lambda m: m.reference is None, (m for m in ours if m.id > first.id))
-        return [posted(m) for m in (first, *behind)]
+        found = map(posted, (first, *behind))
+        return [replace(p, content="") if self._consent.may_be_forgotten(p.message_id) else p for p in found]
 
     def replied_to(self, messages: Sequence[discord.Message]) -> set[int]:
         """The ids of the messages that the bot's messages among these reply to."""
@@ -300,7 +302,7 @@ class Backlog:
             if message.id in stands
         )
         # It may be missing in the store because it quotes somebody who was forgotten.
-        answer = tuple(record for record in said if not self._consent.may_be_forgotten(record))
+        answer = tuple(record for record in said if not self._consent.may_be_forgotten(record.message_id))
         return Exchange(place, question, answer, people)
 
 

@@ -102,10 +102,12 @@ class Inbox:
         looking = asyncio.ensure_future(self._history.forwarded(message)) if message.reference else None
         # Whoever is looked up for is not overtaken in the channel, and holds up no other one.
         async with self._in_turn.setdefault(channel_id, asyncio.Lock()):
-            # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
+            # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord. An
+            # answer that an earlier process began may be known without them.
             own = self._reader.own_quoted(message)
             conversation = None if own is None else self._conversations.get(channel_id)
-            is_known = own is None or (conversation and conversation.find(own))
+            known = conversation.find(own) if conversation and own else None
+            is_known = own is None or (known is not None and known.text != "")
             quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
             forwarded = await looking if looking else NOBODY
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile

@@ -69,9 +69,9 @@ class Consent:
         ids = [self._forgotten.at(channel, each) for channel in (None, channel_id) for each in who]
         return record.message_id <= max(*ids, *(self._forgotten.at(elsewhere, None) for elsewhere in record.drew_on))
 
-    def may_be_forgotten(self, record: MessageRecord) -> bool:
-        """Whether anything was forgotten since, which counts if nobody knows whom it quotes."""
-        return record.message_id <= max(self._forgotten.marks.values(), default=-1)
+    def may_be_forgotten(self, message_id: int) -> bool:
+        """Whether anything was forgotten since, which counts if nobody knows whom the message quotes."""
+        return message_id <= max(self._forgotten.marks.values(), default=-1)
 
     def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
         """The message without what may not be kept or shown to the model. It may be an old one that has changed."""

@@ -19,7 +19,7 @@ from tests.e2e.test_asking import tool_results
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import call, link
 from tests.support.clock import FakeClock
-from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
+from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage, waking
 from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -931,6 +931,32 @@ async def test_a_new_reply_to_an_answer_that_is_forgotten_does_not_tell_it(scene
         await scene.ask("Ben", f"what is {link(scene, said)}")
     assert "this one" in scene.told()
     assert SECRET not in scene.told()
+
+
+async def test_a_new_reply_to_an_answer_that_was_begun_before_a_kill_does_not_tell_the_forgotten(stage: Scene) -> None:
+    """It is written anew, and until it is longer than before its former words stand in Discord."""
+    stage.stub.default = lambda _: Reply("I see.")
+    async with life(stage):
+        await stage.ask("Chloe", f"my code is {SECRET}")
+        gate = stage.halted(f"{QUOTING} That is all.", chunk=len(QUOTING))
+        asked = stage.mention("Ben", "what did Chloe say?")
+        begun = await stage.shows(SECRET)
+        await forgotten(stage)
+        await kill(stage)
+        gate.set()
+    gate = stage.held("Chloe has had me forget what she said, so I cannot tell you.")
+    async with waking(stage):
+        await stage.until(lambda: stage.stub.requests)
+        assert stage.pg.world.message(begun.channel_id, begun.id).content == QUOTING
+        reply = stage.mention("Ada", "what is that?", reply_to=begun.id)
+        await stage.until(lambda: stage.bot.turns.pending.waiting)
+        await is_not_kept(stage)
+        gate.set()
+        await stage.answer_to(asked)
+        await stage.answer_to(reply)
+        assert "what is that?" in stage.told()
+        assert SECRET not in str(stage.stub.requests)
+        await is_not_kept(stage)
 
 
 async def test_an_answer_out_of_a_quoted_answer_goes_with_those_whose_words_that_had(scene: Scene) -> None:
