@@ -406,6 +406,10 @@ class ConversationHolder(Holder):
                 self._conversations.forget_messages(channel_id, what.message_ids)
             elif what.author_id is not None:
                 self._conversations.forget_author(channel_id, what.author_id)
+                # The answer being made is stored last: nothing there tells yet whose words replies to it quote.
+                posted = turn.posted if (turn := self._pending.of(channel_id).turn) else ()
+                unknown = [one for one in posted if self._conversations.find(channel_id, one) is None]
+                self._snapshots.removed(channel_id, unknown)
             else:
                 self._conversations.end(channel_id)
         self._take_back(*what.sources)

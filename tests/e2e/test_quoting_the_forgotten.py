@@ -933,6 +933,27 @@ async def test_a_new_reply_to_an_answer_that_is_forgotten_does_not_tell_it(scene
     assert SECRET not in scene.told()
 
 
+@pytest.mark.parametrize("is_trimmed", [False, True])
+async def test_a_reply_to_an_answer_that_is_being_made_keeps_nothing_of_it(scene: Scene, *, is_trimmed: bool) -> None:
+    """It is stored before the answer."""
+    scene.stub.default = lambda _: Reply("I see.")
+    scene.bot.conversations._max_messages = 6  # there is no setting
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    gate = scene.halted(f"{QUOTING} That is all.", chunk=len(QUOTING))
+    asked = scene.mention("Ben", "what did Chloe say?")
+    begun = await scene.shows(SECRET)
+    await scene.decision(scene.say("Ada", "oh, is it?", reply_to=begun.id))
+    if is_trimmed:
+        await scene.flood()
+        assert scene.bot.conversations.find(begun.channel_id, begun.id) is None
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, QUOTING)
+    await forgotten(scene)
+    gate.set()
+    await scene.answer_to(asked)
+    await is_not_kept(scene)
+
+
 async def test_a_new_reply_to_an_answer_that_was_begun_before_a_kill_does_not_tell_the_forgotten(stage: Scene) -> None:
     """It is written anew, and until it is longer than before its former words stand in Discord."""
     stage.stub.default = lambda _: Reply("I see.")
