@@ -24,9 +24,10 @@ class Messages(Ground):
     async def _mention(self, who: str) -> None:
         await self._post(who, self._places.one(who), f"<@{self._pg.bot_id}> tell me about")
 
-    async def _reply(self, who: str) -> None:
+    async def _reply(self, who: str, among: int = 15) -> None:
+        """among: so many of the newest messages there."""
         channel = self._places.one(who)
-        there = [m for m in self._pg.messages(channel)[-15:] if m.type in (0, REPLY)]
+        there = [m for m in self._pg.messages(channel)[-among:] if m.type in (0, REPLY)]
         if there and (who in AUTOMATIC or self._places.reads(who, channel)):
             call = f"<@{self._pg.bot_id}> " if self._random.random() < 0.5 else ""
             await self._post(who, channel, f"{call}really,", reply_to=self._random.choice(there).id)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench.privacy.asking import Asking
 from bench.privacy.ground import LOOK_SECONDS, Act
 from bench.privacy.messages import Messages
 from bench.privacy.places import PEOPLE
+from bench.privacy.watch import words_in
 
 MOST = 5  # of what happens during one answer
 UNANSWERED_SECONDS = 90  # then the bot may offer to answer
@@ -53,20 +54,36 @@ class Together(Asking, Messages):
         """Asks the bot, and while it answers people of that channel do some of this."""
         with self._all_in(here := self._places.one(who)) as there:
             known, gate = self._requests(), asyncio.Event()
-            self._watch.held = gate
-            self.log.append(f"Meanwhile, in {here}:")
+            if stands := self._random.random() < 0.5:  # it has posted the beginning of its answer
+                self._watch.gate = gate
+            else:
+                self._watch.held = gate
+            self.log.append(f"Meanwhile, {'as it writes, ' * stands}in {here}:")
             asks = "ask the docs agent about" if self._random.random() < 0.3 else "tell me about"
             await self._post(who, here, f"<@{self._pg.bot_id}> {asks}")
             if self._random.random() < 0.7:
                 await self._hear_out()
             await self._scene.until(lambda: self._requests() > known or not len(self._scene.bot.turns))
+            if stands:
+                await asyncio.sleep(ON_ITS_WAY_SECONDS)
+                self._begin_step()
+                await self._reply(replier := self._random.choice(there), among=1)
+                await self._forget_whose_words_stand(here, but=(who, replier))
             await self._some(there, often, seldom)
             self._begin_step()
             self._watch.ask_in(here)
-            self._watch.held = None
+            self._watch.held = self._watch.gate = None
             gate.set()
             self.log.append("The model goes on.")
             await self._at_rest()
+
+    async def _forget_whose_words_stand(self, channel: int, but: Collection[str]) -> None:
+        """Somebody but these has the bot forget what they said, if something of that stands in its newest message."""
+        own = [message for message in self._pg.messages(channel) if message.author.id == self._pg.bot_id]
+        whose = {self._words.first[word].author_id for message in own[-1:] for word in words_in([message.content])}
+        if people := [who for who in PEOPLE if who not in but and self._ids[who] in whose]:
+            self._begin_step()
+            await self._forget(self._random.choice(people))
 
     def _requests(self) -> int:
         """How many requests to the models that answer, and to the remote agent, there were."""

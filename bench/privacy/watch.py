@@ -35,6 +35,7 @@ JUDGED = re.compile(r"(?:The newest message|The question):\n([^:(\n]*[^:(\n ])")
 TO_COMPLETE = "The newest message:\n"  # in the request that a question be completed
 MAX_CALLS = 3  # of tools in a turn
 KEPT_STEPS = 12  # of which the words are known as they stood then: longer no request is on its way
+FIRST_PIECE = 30  # characters of an answer, which have two words
 LONG_CODE = 150  # lines, of which a file is made
 
 
@@ -185,7 +186,8 @@ class Watch:
             looks = self._calling("current_time").calls if self._random.random() < 0.5 else ()
             return Reply("Hm.", before=self.held, calls=looks)
         if self.gate or "tools" not in body:
-            return Reply(f"I see: {', '.join(words[:3])}.", gate=self.gate, chunk=8)
+            quoted = self._random.sample(words, min(len(words), 3))
+            return Reply(f"I see: {', '.join(quoted)}.", gate=self.gate, chunk=FIRST_PIECE)
         chance = self._random.random()
         self._calls += 1
         if self._calls <= MAX_CALLS:
