@@ -41,6 +41,9 @@ MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client tak
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
 MAX_NAMES = 100  # of the counts in which a server tells the use, which pydantic-ai collects over the whole response
 MAX_NAME = 64  # characters of one
+# Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
+# for each of them.
+MAX_MODEL_NAME = 256
 MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each line takes 3 us, in one go
 # What is kept of the cookies of all servers of a client, which each request takes along: many servers refuse a request
 # with 8 KB of headers.
@@ -141,6 +144,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
                 if isinstance(data, dict):
                     so_far = how["response"].extensions.setdefault(SO_FAR, _SoFar())
                     leave_out(data, so_far)
+                    cut_model_name(data)
                     leave_out_nameless(data, so_far.named)
                 shorten(data, MAX_ITEMS, MAX_KEYS)
                 leave_out_counts(data, counts)
@@ -312,6 +316,13 @@ def _part_of(item: dict[str, Any]) -> str:
     """What pydantic-ai collects of a call that the provider runs is kept by this name."""
     is_ours = item.get("type") == "tool_search_call" and item.get("execution") == "client"
     return f"{item.get('id')}{'' if is_ours else '-call'}"
+
+
+def cut_model_name(data: dict[str, Any]) -> None:
+    """Cuts the name under which the model says that it answers."""
+    for holder in (data, data.get("response"), data.get("message")):
+        if isinstance(holder, dict) and isinstance(name := holder.get("model"), str):
+            holder["model"] = name[:MAX_MODEL_NAME]
 
 
 def leave_out_counts(data: object, known: set[str]) -> None:

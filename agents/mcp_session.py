@@ -18,7 +18,8 @@ from fastmcp.client.transports.base import TransportOptions, VersionAwareClientS
 from mcp.client.streamable_http import StreamableHTTPTransport
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification, ListToolsResult
-from pydantic_core import to_json
+from pydantic import ConfigDict, TypeAdapter
+from pydantic_core import from_json, to_json
 
 from agents.bounded_client import shorten
 
@@ -131,7 +132,8 @@ class Lines(TextReceiveStream):
         return text
 
 
-_read = mcp.types.jsonrpc_message_adapter.validate_json
+# The package's own quotes the whole message, in the text of an error, for each type that it might have been.
+_message = TypeAdapter[Any](mcp.types.JSONRPCMessage, config=ConfigDict(hide_input_in_errors=True))
 
 
 def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
@@ -140,8 +142,12 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     # Each part has two strings at most: a message of more has too many parts, and to take them all out takes long.
     if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS:
         log.warning("mcp_message_refused", detail=f"it has more than {MAX_PARTS:,} parts")
-        data = ""  # which is refused as what is no JSON
-    return _read(data, **how)
+        data = ""  # which is no JSON
+    try:
+        parsed = from_json(data)
+    except ValueError:
+        parsed = None  # which is refused
+    return _message.validate_python(parsed, **how)  # JSON would be kept in a copy for each type that it is not
 
 
 def _parts(text: str) -> int:

@@ -12,13 +12,14 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx2
 import pytest
 from aiohttp import web
 from openai import _models
-from pydantic_ai import Tool
+from pydantic_ai import Agent, Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.providers import infer_provider_class
@@ -33,6 +34,7 @@ from agents.bounded_client import (
     MAX_ITEMS,
     MAX_KEYS,
     MAX_LINES,
+    MAX_MODEL_NAME,
     MAX_NAME,
     MAX_NAMES,
     MAX_TEXT,
@@ -410,6 +412,27 @@ async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve)
     assert isinstance(outcome, Failure)
     assert outcome.kind is FailureKind.REJECTED
     assert outcome.detail.endswith("body: no …")
+
+
+async def test_the_name_under_which_a_model_answers_is_cut_before_its_price_is_looked_up(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_open_router(monkeypatch)  # for which there are the most prices
+    name = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}" * (MAX_BODY_BYTES // 2 - 1_000)
+    message = {"role": "assistant", "content": "It is so."}
+    choice = {"index": 0, "finish_reason": "stop", "message": message, **OF_OPEN_ROUTER}
+    told = {"id": "x", "object": "chat.completion", "created": 1, "choices": [choice], "provider": "p"}
+    agent = Agent(build_model("FAST_MODEL", "openrouter:openai/m"))
+
+    async def answered(model: str) -> str | None:
+        serve(web.json_response(told | {"model": model}, dumps=partial(json.dumps, ensure_ascii=False)))
+        return (await agent.run("what?")).response.model_name
+
+    async with agent:
+        assert await answered("m") == "m"
+        async with longest_step() as seconds:
+            assert await answered(name) == name[:MAX_MODEL_NAME]
+    assert seconds() < 0.15  # it was 0.45 s, and twice that for OpenRouter's own address
 
 
 async def test_what_was_not_asked_for_is_not_collected(serve: Serve) -> None:

@@ -547,6 +547,28 @@ async def test_what_is_not_of_the_protocol_is_not_quoted_at_length(kind: str, hu
     assert seconds() < 0.2  # it was 0.35 to 1.4 s
 
 
+async def test_nor_is_a_body_that_is_no_message() -> None:
+    body = json.dumps({"unlike": "\U0001f600" + "\u00ad" * 3_800_000}, ensure_ascii=False).encode()
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        told: dict[str, object] = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
+        if asked.get("method") == "tools/call" and asked["params"]["arguments"]:
+            return web.Response(body=body, content_type="application/json")
+        if asked.get("method") == "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "unlike", "version": "1"}}
+            told = {"result": {"protocolVersion": "2025-06-18", **about}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    use_mcp()
+    async with serving(answer) as server, running(server) as connection:
+        await connection.call("t", {})  # what is imported at first takes longer
+        async with longest_step() as seconds:
+            told = await connection.call("t", {"unlike": True})
+    assert "Field required" in told
+    assert seconds() < 0.3  # it was 1.4 s, and took 320 MB
+
+
 LOUD = """
 import json, sys
 told = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
