@@ -226,32 +226,32 @@ class _SoFar:
 
 def leave_out(data: dict[str, Any], so_far: _SoFar) -> None:
     """Leaves out of an event or body what is not asked for: pydantic-ai collects it over the whole response, and looks
-    for each source in the text at the end of that."""
+    for each source in the text at the end of that. An event may have fields of several providers' at once."""
+    if isinstance(response := data.get("response"), dict):  # repeats the request, and the events before
+        response |= {"instructions": None, "tools": [], "output": []}
+    if data.get("object") == "response":
+        data |= {"instructions": None, "tools": []}
+    if isinstance(choices := data.get("choices"), list):
+        del choices[1:]  # only the first is read
+        for choice in filter(lambda each: isinstance(each, dict), choices):
+            _leave_out_of_choice(choice, data, so_far)
     match data:
-        case {"response": dict(response)}:  # repeats the request, and the events before
-            response |= {"instructions": None, "tools": [], "output": []}
-        case {"object": "response"}:
-            data |= {"instructions": None, "tools": []}
-        case {"choices": list(choices)}:
-            del choices[1:]  # only the first is read
-            for choice in filter(lambda each: isinstance(each, dict), choices):
-                _leave_out_of_choice(choice, data, so_far)
         case {"type": "response.output_text.annotation.added"}:
-            data |= {"item_id": "", "content_index": 0, "annotation": None}
+            data["type"] = NO_NEWS
         case {"type": "response.refusal.delta"}:
             data["delta"] = ""  # that the model refuses is enough
-        case {"type": "response.output_item.added", "item": {"type": "message"} as item}:
-            item["phase"] = None
-        case {"type": "response.reasoning_text.delta", "content_index": int(index)} if index >= MAX_ITEMS:
-            data["content_index"] = 0  # else as many empty texts are made for those before
+        case {"type": "response.output_item.added", "item": dict(item)}:
+            item["phase"] = None  # whatever type it has: the client takes one without a type as a message
+        case {"type": "response.reasoning_text.delta"} if data.get("content_index") not in range(MAX_ITEMS):
+            data["content_index"] = 0  # else as many empty texts are made for those before; it may be 1e9, too
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
             data["delta"] = {"type": "text_delta", "text": ""}
 
 
 def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: _SoFar) -> None:
     choice.pop("logprobs", None)
-    match choice:
-        case {"delta": dict(said)} | {"message": dict(said)}:
+    for said in (choice.get("delta"), choice.get("message")):
+        if isinstance(said, dict):
             said.pop("annotations", None)
             if isinstance(refusal := said.get("refusal"), str):
                 said["refusal"] = refusal[:1]  # that the model refuses is enough
@@ -278,6 +278,7 @@ def leave_out_nameless(data: dict[str, Any], named: dict[object, None]) -> None:
     match data:
         case {"choices": [{"delta": {"tool_calls": list(calls)}}, *_]}:
             calls[:] = [call for call in calls if isinstance(call, dict) and _is_named(call, named)]
+    match data:
         case {"type": "content_block_start", "index": int(index), "content_block": {"type": kind, "name": str()}}:
             if kind in ("tool_use", "mcp_tool_use"):
                 named[index] = None

@@ -209,7 +209,7 @@ class Run:
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Counts the characters of an event: text, thoughts, tool calls and the rest. Adds text."""
         if isinstance(event, PartStartEvent):
-            self.signed += len(getattr(event.part, "id", None) or "")
+            self.signed += _length(getattr(event.part, "id", None))
         if (details := len(repr(_details(event)))) > FEW_DETAILS:
             self.signed += details
         match event:
@@ -221,7 +221,7 @@ class Run:
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought, signature_delta=signed))
             ):
                 self._count((thought or "") + "".join(_details(event).get("raw_content", ())))
-                self.signed += len(signed or "")
+                self.signed += _length(signed)
             case PartStartEvent(part=ToolCallPart() as call):
                 self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
@@ -388,6 +388,11 @@ def _weight(text: str) -> int:
     letters, singly = len(usual) - len(usual.translate(None, LETTERS)), len(usual.translate(None, OF_SCRIPTS))
     of_scripts = CHARACTERS_PER_TOKEN * (len(usual) - letters - singly) // BYTES_PER_TOKEN
     return letters + of_scripts + CHARACTERS_PER_TOKEN * (singly + _bytes(rare))
+
+
+def _length(value: object) -> int:
+    """The length of what a provider sent as a text, which its client does not validate."""
+    return len(value if isinstance(value, str) else repr(value)) if value else 0
 
 
 def _bytes(text: str) -> int:

@@ -22,6 +22,7 @@ from openai import _models
 from pydantic_ai import Agent, Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart
+from pydantic_ai.models.openai import _responses_streaming
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
@@ -498,8 +499,7 @@ WITH_SOURCES = {
 async def test_sources_each_of_which_would_be_looked_for_in_the_text_are_not_collected(
     serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    at_anthropic(monkeypatch)
     response = await response_to(serve, name, WITH_SOURCES[name])
     assert response.text == "It is so."
     assert [part.citations for part in response.parts if isinstance(part, TextPart)] == [None]
@@ -581,8 +581,7 @@ COUNTING = {
 async def test_counts_of_ever_new_names_are_not_collected(
     serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    at_anthropic(monkeypatch)
     used = (await response_to(serve, name, COUNTING[name])).usage
     assert used.input_tokens
     assert len(used.details) <= MAX_NAMES
@@ -674,6 +673,22 @@ LEFT_OUT: dict[str, tuple[str, dict[str, Any]]] = {
         "openai-responses:m",
         {"type": "response.output_item.added", "item": {"type": "message", "phase": "commentary", "id": WIDE}},
     ),
+    "phase of what has no type": (
+        "openai-responses:m",
+        {"type": "response.output_item.added", "item": {"phase": "commentary", "id": WIDE}},
+    ),
+    "refusal beside a field of the Responses API": (
+        "openai-chat:m",
+        {"response": {}, "choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
+    ),
+    "refusal that is called a response": (
+        "openai-chat:m",
+        {"object": "response", "choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
+    ),
+    "refusal beside a field of chat completions": (
+        "openai-responses:m",
+        {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE, "choices": []},
+    ),
 }
 COUNTED: dict[str, dict[str, Any]] = {
     "raw thoughts": {"type": "response.reasoning_text.delta", **IN_ITEM, "delta": WIDE},
@@ -739,6 +754,58 @@ async def test_so_it_does_when_that_comes_with_calls_or_thoughts(
     assert "went on without end" in outcome.detail
 
 
+def at_anthropic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the stub stand in for Anthropic."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+
+
+async def test_a_signature_that_is_no_text_counts_as_what_it_takes(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_anthropic(monkeypatch)
+    thought = {"type": "thinking", "thinking": "", "signature": [WIDE]}
+    begins = {"type": "content_block_start", "index": 0, "content_block": thought}
+    told = each_its_own(begins, 6).replace(b"data: ", b"event: content_block_start\ndata: ")
+    serve(web.Response(body=told, content_type=STREAM))
+    outcome = await asked("anthropic:m")
+    assert isinstance(outcome, Failure)
+    assert "went on without end" in outcome.detail
+
+
+async def test_sources_are_not_looked_at_all_together_at_the_end_of_a_text(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    class Noting:
+        def validate_python(self, source: object) -> object:
+            seen.append(source)
+            return source
+
+    monkeypatch.setattr(_responses_streaming, "responses_output_text_annotation_ta", Noting())
+    place = {"item_id": "", "content_index": 0, "output_index": 0}
+    source = {"type": "response.output_text.annotation.added", **place, "annotation": {}, "annotation_index": 0}
+    body = named(
+        {"type": "response.created", "response": RESPONSE},
+        {"type": "response.output_text.delta", **place, "delta": "So.", "logprobs": []},
+        *[source] * 9,
+        {"type": "response.output_text.done", **place, "text": "So.", "logprobs": []},
+        {"type": "response.completed", "response": RESPONSE},
+    )
+    assert (await response_to(serve, "openai-responses:m", body)).text == "So."
+    assert not seen  # 300,000 of them, which a response had room for, took 0.8 s in one go
+
+
+@pytest.mark.parametrize("number", [2_000_000, 2e6, -1, None, "2"])
+async def test_thoughts_with_a_number_that_is_none_fill_no_list(serve: Serve, number: object) -> None:
+    thought = {"type": "response.reasoning_text.delta", **IN_ITEM, "content_index": number, "delta": "Hm."}
+    ended = {"type": "response.completed", "response": RESPONSE}
+    response = await response_to(serve, "openai-responses:m", named(thought, ended))
+    # 2e7 took 1.6 s and 154 MB, 1e10 all there was
+    assert [(part.provider_details or {})["raw_content"] for part in response.parts] == [["Hm."]]
+
+
 def of_anthropic(index: int, arguments: str) -> dict[str, Any]:
     delta = {"type": "input_json_delta", "partial_json": arguments}
     return {"type": "content_block_delta", "index": index, "delta": delta}
@@ -759,6 +826,10 @@ NAMELESS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
         lambda _: {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"arguments": WIDE}}]}}]},
     ),
     "long call of Anthropic's": ("anthropic:m", lambda _: of_anthropic(0, WIDE)),
+    "the same with a field of chat completions": (
+        "anthropic:m",
+        lambda _: of_anthropic(0, WIDE) | {"choices": [{"delta": {"tool_calls": []}}]},
+    ),
     "call of an MCP server": (
         "openai-responses:m",
         lambda n: {"type": "response.mcp_call_arguments.delta", "item_id": f"{n}", "output_index": 0, "delta": WIDE},
@@ -777,8 +848,7 @@ NAMELESS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
 async def test_nothing_is_collected_of_calls_whose_names_do_not_come(
     serve: Serve, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    at_anthropic(monkeypatch)
     name, made = NAMELESS[kind]
     count = 2_000 if kind.startswith("many") else 30
     told = (json.dumps(made(number), ensure_ascii=False) for number in range(count))
@@ -1044,8 +1114,7 @@ async def test_what_a_server_quotes_of_a_request_that_it_refuses_is_not_told_the
 async def test_an_answer_that_makes_no_sense_is_not_quoted_in_the_log(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-stub")
+    at_anthropic(monkeypatch)
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
     text = {"type": "text", "text": "my words"}
