@@ -754,6 +754,9 @@ async def test_so_it_does_when_that_comes_with_calls_or_thoughts(
     assert "went on without end" in outcome.detail
 
 
+BEGUN = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": USED}}
+
+
 def at_anthropic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the stub stand in for Anthropic."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["OPENAI_BASE_URL"].removesuffix("/v1"))
@@ -767,7 +770,7 @@ async def test_a_signature_that_is_no_text_counts_as_what_it_takes(
     thought = {"type": "thinking", "thinking": "", "signature": [WIDE]}
     begins = {"type": "content_block_start", "index": 0, "content_block": thought}
     told = each_its_own(begins, 6).replace(b"data: ", b"event: content_block_start\ndata: ")
-    serve(web.Response(body=told, content_type=STREAM))
+    serve(web.Response(body=named(BEGUN) + told, content_type=STREAM))
     outcome = await asked("anthropic:m")
     assert isinstance(outcome, Failure)
     assert "went on without end" in outcome.detail
@@ -853,8 +856,7 @@ async def test_nothing_is_collected_of_calls_whose_names_do_not_come(
     count = 2_000 if kind.startswith("many") else 30
     told = (json.dumps(made(number), ensure_ascii=False) for number in range(count))
     events = (f"event: {made(0).get('type', 'message')}\ndata: {each}\n\n".encode() for each in told)
-    begun = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": USED}}
-    body = (named(begun) if name == "anthropic:m" else b"") + b"".join(events)
+    body = (named(BEGUN) if name == "anthropic:m" else b"") + b"".join(events)
     serve(web.Response(body=event({}, "stop"), content_type=STREAM))
     await asked(name)  # what is imported at first takes more
     serve(web.Response(body=body, content_type=STREAM))
