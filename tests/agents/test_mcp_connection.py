@@ -686,6 +686,21 @@ async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_al
         assert pages == 3
 
 
+async def test_what_is_not_read_of_a_tool_is_not_validated() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        icons = [{"no source": ""}] * 40_000  # 50,000 with one took 0.5 s
+        told: dict[str, object] = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA, "icons": icons}]}}
+        if asked.get("method") == "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "shiny", "version": "1"}}
+            told = {"result": {"protocolVersion": "2025-06-18", **about}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    use_mcp()
+    async with serving(answer) as server, running(server) as connection:
+        assert [tool.name for tool in connection.tools] == ["t"]
+
+
 async def test_the_request_of_a_call_that_is_given_up_is_closed() -> None:
     is_closed = asyncio.Event()
 
