@@ -57,6 +57,7 @@ SO_FAR = "parley_so_far"  # of a response: what came of it
 SEARCHES = ("file_search_call", "tool_search_call", "web_search_call")
 RUN_BY_PROVIDER = (*SEARCHES, "code_interpreter_call", "mcp_call")
 ARGUMENTS = ("response.mcp_call_arguments.", "response.code_interpreter_call_code.")
+NUMBERS = ("index", "content_index", "summary_index")  # by which pydantic-ai keeps the parts of a response
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
@@ -143,6 +144,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict):
                     so_far = how["response"].extensions.setdefault(SO_FAR, _SoFar())
+                    replace_numbers(data)
                     leave_out(data, so_far)
                     cut_model_name(data)
                     leave_out_nameless(data, so_far.named)
@@ -243,7 +245,7 @@ def leave_out(data: dict[str, Any], so_far: _SoFar) -> None:
         case {"type": "response.output_item.added", "item": dict(item)}:
             item["phase"] = None  # whatever type it has: the client takes one without a type as a message
         case {"type": "response.reasoning_text.delta"} if data.get("content_index") not in range(MAX_ITEMS):
-            data["content_index"] = 0  # else as many empty texts are made for those before; it may be 1e9, too
+            data["content_index"] = 0  # else as many empty texts are made for those before
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
             data["delta"] = {"type": "text_delta", "text": ""}
 
@@ -317,6 +319,13 @@ def _part_of(item: dict[str, Any]) -> str:
     """What pydantic-ai collects of a call that the provider runs is kept by this name."""
     is_ours = item.get("type") == "tool_search_call" and item.get("execution") == "client"
     return f"{item.get('id')}{'' if is_ours else '-call'}"
+
+
+def replace_numbers(data: dict[str, Any]) -> None:
+    """Replaces a number of an event that is none, but a list of long texts, or 1e9."""
+    for name in NUMBERS:
+        if not isinstance(data.get(name, 0), int):
+            data[name] = 0
 
 
 def cut_model_name(data: dict[str, Any]) -> None:

@@ -677,6 +677,13 @@ LEFT_OUT: dict[str, tuple[str, dict[str, Any]]] = {
         "openai-responses:m",
         {"type": "response.output_item.added", "item": {"phase": "commentary", "id": WIDE}},
     ),
+    "number of a thought": (
+        "openai-responses:m",
+        {
+            "type": "response.reasoning_summary_text.delta", "item_id": "i", "output_index": 0, "delta": "x",
+            "summary_index": [WIDE],
+        },
+    ),
     "refusal beside a field of the Responses API": (
         "openai-chat:m",
         {"response": {}, "choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
@@ -689,7 +696,7 @@ LEFT_OUT: dict[str, tuple[str, dict[str, Any]]] = {
         "openai-responses:m",
         {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE, "choices": []},
     ),
-}
+}  # fmt: skip
 COUNTED: dict[str, dict[str, Any]] = {
     "raw thoughts": {"type": "response.reasoning_text.delta", **IN_ITEM, "delta": WIDE},
     "ids of texts": {"type": "response.output_text.delta", **IN_ITEM, "delta": "x", "item_id": WIDE, "logprobs": []},
@@ -722,6 +729,8 @@ def each_its_own(large: dict[str, Any], count: int) -> bytes:
 @pytest.mark.parametrize("kind", LEFT_OUT)
 async def test_what_no_answer_needs_is_not_collected_over_a_response(serve: Serve, kind: str) -> None:
     name, large = LEFT_OUT[kind]
+    serve(web.Response(body=event({}, "stop"), content_type=STREAM))
+    await asked(name)  # what is imported at first takes more
     serve(web.Response(body=each_its_own(large, 30), content_type=STREAM))
     tracemalloc.start()
     try:
