@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
 from importlib import import_module
@@ -32,8 +32,12 @@ MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Response
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.
 PART_BYTES = 16
-MAX_TEXT = 128_000  # characters of the text of a response: no answer has as many, but of blank text no event tells
-MAX_RESPONSE_BYTES = 32 * 1024 * 1024  # half as many where events are not shortened
+# Of a response, in which each comma and opening bracket counts as KEPT_PART_BYTES: so much memory its client may keep,
+# eight times over where it joins texts with one wide sign. 22,000 tokens fit in, each in an event as OpenRouter sends
+# thoughts, and no answer has as many.
+MAX_RESPONSE_BYTES = 12 * 1024 * 1024
+KEPT_PART_BYTES = 8
+MAX_EVENTS = 40_000
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
 PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
@@ -52,12 +56,7 @@ LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 IS_TOO_MUCH: ContextVar[Callable[[], bool]] = ContextVar("IS_TOO_MUCH", default=lambda: False)
 COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
-SO_FAR = "parley_so_far"  # of a response: what came of it
-# What a provider runs by itself: those whose arguments come once more at the end, and all whose calls have arguments.
-SEARCHES = ("file_search_call", "tool_search_call", "web_search_call")
-RUN_BY_PROVIDER = (*SEARCHES, "code_interpreter_call", "mcp_call")
-ARGUMENTS = ("response.mcp_call_arguments.", "response.code_interpreter_call_code.")
-NUMBERS = ("index", "content_index", "summary_index")  # by which pydantic-ai keeps the parts of a response
+HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
@@ -143,11 +142,8 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
                 if isinstance(data, dict):
-                    so_far = how["response"].extensions.setdefault(SO_FAR, _SoFar())
-                    replace_numbers(data)
-                    leave_out(data, so_far)
+                    leave_out(data, how["response"].extensions)
                     cut_model_name(data)
-                    leave_out_nameless(data, so_far.named)
                 shorten(data, MAX_ITEMS, MAX_KEYS)
                 leave_out_counts(data, counts)
                 return super()._process_response_data(data=data, **how)
@@ -216,19 +212,11 @@ class FewCookies(CookieJar):
             self.clear()
 
 
-@dataclass(slots=True)
-class _SoFar:
-    """What came of one response. named: the calls of tools with names, in their order; has_ended: whether it said why
-    it ended; text: the characters of its text. The last two are of chat completions only."""
+def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
+    """Leaves out of an event or body what is not asked for, and what would hold up all else or count twice.
 
-    named: dict[object, None] = field(default_factory=dict)
-    has_ended: bool = False
-    text: int = 0
-
-
-def leave_out(data: dict[str, Any], so_far: _SoFar) -> None:
-    """Leaves out of an event or body what is not asked for: pydantic-ai collects it over the whole response, and looks
-    for each source in the text at the end of that. An event may have fields of several providers' at once."""
+    so_far: what is known of the response. An event may have fields of several providers' at once.
+    """
     if isinstance(response := data.get("response"), dict):  # repeats the request, and the events before
         response |= {"instructions": None, "tools": [], "output": []}
     if data.get("object") == "response":
@@ -237,95 +225,23 @@ def leave_out(data: dict[str, Any], so_far: _SoFar) -> None:
         del choices[1:]  # only the first is read
         for choice in filter(lambda each: isinstance(each, dict), choices):
             _leave_out_of_choice(choice, data, so_far)
-    match data:
+    match data:  # the sources, each of which pydantic-ai looks for in the text
         case {"type": "response.output_text.annotation.added"}:
             data["type"] = NO_NEWS
-        case {"type": "response.refusal.delta"}:
-            data["delta"] = ""  # that the model refuses is enough
-        case {"type": "response.output_item.added", "item": dict(item)}:
-            item["phase"] = None  # whatever type it has: the client takes one without a type as a message
-        case {"type": "response.reasoning_text.delta"} if data.get("content_index") not in range(MAX_ITEMS):
-            data["content_index"] = 0  # else as many empty texts are made for those before
         case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
             data["delta"] = {"type": "text_delta", "text": ""}
+        case {"type": "response.reasoning_text.delta"} if data.get("content_index") not in range(MAX_ITEMS):
+            data["content_index"] = 0  # else as many empty texts are made for those before; it may be 1e9, too
 
 
-def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: _SoFar) -> None:
+def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: dict[str, Any]) -> None:
     choice.pop("logprobs", None)
     for said in (choice.get("delta"), choice.get("message")):
         if isinstance(said, dict):
             said.pop("annotations", None)
-            if isinstance(refusal := said.get("refusal"), str):
-                said["refusal"] = refusal[:1]  # that the model refuses is enough
-            _shorten_text(said, so_far)
-    so_far.has_ended = so_far.has_ended or bool(choice.get("finish_reason"))
-    if "delta" in choice and not so_far.has_ended:
+    so_far[HAS_ENDED] = so_far.get(HAS_ENDED) or bool(choice.get("finish_reason"))
+    if "delta" in choice and not so_far[HAS_ENDED]:
         data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
-
-
-def _shorten_text(said: dict[str, Any], so_far: _SoFar) -> None:
-    """Cuts the text of a piece, also in parts, as some servers send it, to what there is room for in the response."""
-    places: list[tuple[Any, Any]] = [(said, "content")]
-    if isinstance(parts := said.get("content"), list):
-        places = [(part, "text") if isinstance(part, dict) else (parts, number) for number, part in enumerate(parts)]
-    for holder, key in places:
-        if isinstance(text := holder[key] if isinstance(key, int) else holder.get(key), str):
-            holder[key] = text[: MAX_TEXT - so_far.text]
-            so_far.text += len(holder[key])
-
-
-def leave_out_nameless(data: dict[str, Any], named: dict[object, None]) -> None:
-    """Leaves out of an event what belongs to calls of tools whose names did not come: pydantic-ai collects that until
-    they come, and tells nobody. named: the calls with names, in their order; those of this event are added."""
-    match data:
-        case {"choices": [{"delta": {"tool_calls": list(calls)}}, *_]}:
-            calls[:] = [call for call in calls if isinstance(call, dict) and _is_named(call, named)]
-    match data:
-        case {"type": "content_block_start", "index": int(index), "content_block": {"type": kind, "name": str()}}:
-            if kind in ("tool_use", "mcp_tool_use"):
-                named[index] = None
-        case {"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta"}}:
-            if not isinstance(index, int) or index not in named:
-                data["delta"] = {"type": "text_delta", "text": ""}
-        case {"type": str(kind)} if kind.startswith("response."):
-            _leave_out_of_provider(data, kind, named)
-
-
-def _leave_out_of_provider(data: dict[str, Any], kind: str, named: dict[object, None]) -> None:
-    """The same of an event of the Responses API, for tools that the provider runs by itself."""
-    match data.get("item"):
-        case dict(item) if kind == "response.output_item.added" and item.get("type") in RUN_BY_PROVIDER:
-            named[_part_of(item)] = None
-        case dict(item) if kind == "response.output_item.done" and item.get("type") in SEARCHES:
-            if _part_of(item) not in named:
-                data["type"] = NO_NEWS
-        case _ if kind.startswith(ARGUMENTS) and _part_of({"id": data.get("item_id")}) not in named:
-            data["type"] = NO_NEWS
-
-
-def _is_named(call: dict[str, Any], named: dict[object, None]) -> bool:
-    """Whether the name of a call in a piece of chat completions came. One without an index gets one."""
-    match call:
-        case {"function": {"name": str()}}:
-            if call.get("index") is None:
-                call["index"] = -1 - len(named)
-            named[call["index"]] = None
-        case _ if call.get("index") is None:
-            call["index"] = next(reversed(named), None)
-    return call["index"] in named
-
-
-def _part_of(item: dict[str, Any]) -> str:
-    """What pydantic-ai collects of a call that the provider runs is kept by this name."""
-    is_ours = item.get("type") == "tool_search_call" and item.get("execution") == "client"
-    return f"{item.get('id')}{'' if is_ours else '-call'}"
-
-
-def replace_numbers(data: dict[str, Any]) -> None:
-    """Replaces a number of an event that is none, but a list of long texts, or 1e9."""
-    for name in NUMBERS:
-        if not isinstance(data.get(name, 0), int):
-            data[name] = 0
 
 
 def cut_model_name(data: dict[str, Any]) -> None:
@@ -384,7 +300,7 @@ class _Bounded:
     is_stream: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        total = event = 0
+        total = event = events = 0
         tail, has_begun = b"", False
         async for chunk in self.stream:
             for start in range(0, len(chunk), BYTES_AT_ONCE):
@@ -397,12 +313,13 @@ class _Bounded:
                 begun, *others = BLANK_LINE.split(seen) if self.is_stream else [seen]
                 sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
                 event, tail = sizes[-1], seen[-3:]
-                total += len(piece)
+                total += len(piece) + KEPT_PART_BYTES * _parts(piece)
+                events += len(others)
                 most = self.max_event if self.is_stream else self.max_body
-                in_all = MAX_RESPONSE_BYTES // 2 if self.part else MAX_RESPONSE_BYTES
-                if max(sizes) > most or total > in_all:
+                if max(sizes) > most or total > MAX_RESPONSE_BYTES or events > MAX_EVENTS:
                     at_once = f"{most:,} bytes or {MAX_LINES:,} lines at once"
-                    raise _refused(self.library, f"more than {at_once}, or {in_all:,} bytes in all")
+                    in_all = f"{MAX_RESPONSE_BYTES:,} bytes or {MAX_EVENTS:,} events in all"
+                    raise _refused(self.library, f"more than {at_once}, or {in_all}")
                 if IS_TOO_MUCH.get()():
                     raise _refused(self.library, "it has too many parts")
                 yield piece
@@ -412,10 +329,14 @@ class _Bounded:
         or bracket as `part`."""
         line = self.max_event // MAX_LINES if self.is_stream else 0
         size = len(piece) + line * (piece.count(b"\n") + piece.count(b"\r"))
-        return size + self.part * (piece.count(b",") + piece.count(b"{") + piece.count(b"["))
+        return size + self.part * _parts(piece)
 
     async def aclose(self) -> None:
         await self.stream.aclose()
+
+
+def _parts(piece: bytes) -> int:
+    return piece.count(b",") + piece.count(b"{") + piece.count(b"[")
 
 
 def _refused(library: Any, why: str) -> Exception:

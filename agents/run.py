@@ -400,8 +400,9 @@ def _bytes(text: str) -> int:
 
 
 def sanitized(response: ModelResponse) -> ModelResponse:
-    """The response without lone surrogates and bare thoughts, and with valid, unique ids of tool calls."""
-    ids = Counter(call.tool_call_id for call in response.tool_calls)
+    """The response without lone surrogates and bare thoughts, with valid, unique ids of tool calls, and no more text
+    than is taken: of blank text no event tells."""
+    ids, room = Counter(call.tool_call_id for call in response.tool_calls), MAX_OUTPUT_CHARACTERS
     parts: list[ModelResponsePart] = []
     for part in response.parts:
         match part:
@@ -413,8 +414,10 @@ def sanitized(response: ModelResponse) -> ModelResponse:
                 name = _clean(call.tool_name[:MAX_NAME_CHARACTERS])
                 parts.append(replace(call, tool_name=name, args=args, tool_call_id=call_id))
             case TextPart():
-                words = without_bare_thoughts(part.content) if "<" in part.content else part.content
-                if words or words == part.content:
+                content = part.content[:room]
+                room -= len(content)
+                words = without_bare_thoughts(content) if "<" in content else content
+                if words or not content:
                     parts.append(replace(part, content=_clean(words)))
             case ThinkingPart():
                 parts.append(replace(part, content=_clean(part.content)))

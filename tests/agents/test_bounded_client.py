@@ -38,7 +38,6 @@ from agents.bounded_client import (
     MAX_MODEL_NAME,
     MAX_NAME,
     MAX_NAMES,
-    MAX_TEXT,
     PART_BYTES,
     bound_http,
 )
@@ -48,7 +47,7 @@ from agents.general import GeneralAgent
 from agents.judge import ModelJudge
 from agents.models import build_model
 from agents.providers import ALIASES, PROVIDERS
-from agents.run import MAX_OUTPUT_CHARACTERS, MAX_PARTS, MAX_SIGNED_CHARACTERS
+from agents.run import MAX_OUTPUT_CHARACTERS, MAX_PARTS, MAX_SIGNED_CHARACTERS, sanitized
 from conversation import ChannelConversation
 from decider import JudgeError
 from place import Place
@@ -543,7 +542,7 @@ async def test_the_use_that_a_server_tells_with_an_empty_piece_behind_the_end_co
 
 
 @pytest.mark.parametrize("kind", ["text", "parts", "texts"])
-async def test_of_blank_text_that_no_event_tells_only_so_much_is_collected(
+async def test_of_blank_text_that_no_event_tells_only_so_much_is_kept(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("VLLM_BASE_URL", os.environ["OPENAI_BASE_URL"])
@@ -551,9 +550,10 @@ async def test_of_blank_text_that_no_event_tells_only_so_much_is_collected(
     content = {"text": blank, "parts": [{"type": "text", "text": blank}], "texts": [blank]}[kind]
     begun = event({"content": "so"}) + event({"reasoning": "why"})
     body = begun + event({"content": content}) * 5 + event({"content": "it is"}) + event({}, "stop")
-    text = (await response_to(serve, "vllm:Qwen/Qwen3-8B", body)).text or ""
-    assert text.startswith("so")
-    assert len(text) <= MAX_TEXT
+    parts = sanitized(await response_to(serve, "vllm:Qwen/Qwen3-8B", body)).parts
+    texts = [part.content for part in parts if isinstance(part, TextPart)]
+    assert texts[0] == "so"
+    assert sum(map(len, texts)) <= MAX_OUTPUT_CHARACTERS
 
 
 async def test_text_in_parts_is_taken(serve: Serve) -> None:
@@ -666,37 +666,6 @@ async def test_a_thought_far_behind_others_makes_none_of_those_before_it(serve: 
 
 
 WIDE = "\N{GRINNING FACE}" + "x" * (MAX_EVENT_BYTES // 2)  # four bytes a character, as Python keeps it
-LEFT_OUT: dict[str, tuple[str, dict[str, Any]]] = {
-    "refusal of chat completions": ("openai-chat:m", {"choices": [{"index": 0, "delta": {"refusal": WIDE}}]}),
-    "refusal": ("openai-responses:m", {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE}),
-    "phase": (
-        "openai-responses:m",
-        {"type": "response.output_item.added", "item": {"type": "message", "phase": "commentary", "id": WIDE}},
-    ),
-    "phase of what has no type": (
-        "openai-responses:m",
-        {"type": "response.output_item.added", "item": {"phase": "commentary", "id": WIDE}},
-    ),
-    "number of a thought": (
-        "openai-responses:m",
-        {
-            "type": "response.reasoning_summary_text.delta", "item_id": "i", "output_index": 0, "delta": "x",
-            "summary_index": [WIDE],
-        },
-    ),
-    "refusal beside a field of the Responses API": (
-        "openai-chat:m",
-        {"response": {}, "choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
-    ),
-    "refusal that is called a response": (
-        "openai-chat:m",
-        {"object": "response", "choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
-    ),
-    "refusal beside a field of chat completions": (
-        "openai-responses:m",
-        {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE, "choices": []},
-    ),
-}  # fmt: skip
 COUNTED: dict[str, dict[str, Any]] = {
     "raw thoughts": {"type": "response.reasoning_text.delta", **IN_ITEM, "delta": WIDE},
     "ids of texts": {"type": "response.output_text.delta", **IN_ITEM, "delta": "x", "item_id": WIDE, "logprobs": []},
@@ -724,21 +693,6 @@ def each_its_own(large: dict[str, Any], count: int) -> bytes:
     told = json.dumps(large, ensure_ascii=False)
     numbered = (told.replace(WIDE, f"{number}{WIDE}") for number in range(count))
     return b"".join(f"data: {each}\n\n".encode() for each in numbered)
-
-
-@pytest.mark.parametrize("kind", LEFT_OUT)
-async def test_what_no_answer_needs_is_not_collected_over_a_response(serve: Serve, kind: str) -> None:
-    name, large = LEFT_OUT[kind]
-    serve(web.Response(body=event({}, "stop"), content_type=STREAM))
-    await asked(name)  # what is imported at first takes more
-    serve(web.Response(body=each_its_own(large, 30), content_type=STREAM))
-    tracemalloc.start()
-    try:
-        await asked(name)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 20_000_000  # it was 36 to 76 MB
 
 
 @pytest.mark.parametrize("kind", COUNTED)
@@ -828,21 +782,33 @@ def of_search(number: int) -> dict[str, Any]:
     return of_provider("tool_search_call", result, number)
 
 
-NAMELESS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
-    "many calls": (
+KEPT: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "a refusal of chat completions": (
         "openai-chat:m",
-        lambda n: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 40 * n + i} for i in range(40)]}}]},
+        lambda _: {"choices": [{"index": 0, "delta": {"refusal": WIDE}}]},
     ),
-    "long call": (
+    "a refusal": ("openai-responses:m", lambda _: {"type": "response.refusal.delta", **IN_ITEM, "delta": WIDE}),
+    "phases": (
+        "openai-responses:m",
+        lambda n: {"type": "response.output_item.added", "item": {"phase": "c", "id": f"{n}"}},
+    ),
+    "long ids with phases": (
+        "openai-responses:m",
+        lambda _: {"type": "response.output_item.added", "item": {"type": "message", "phase": "c", "id": WIDE}},
+    ),
+    "lists as numbers of thoughts": (
+        "openai-responses:m",
+        lambda _: {
+            "type": "response.reasoning_summary_text.delta", "item_id": "i", "output_index": 0, "delta": "x",
+            "summary_index": [WIDE],
+        },
+    ),
+    "a call without a name": (
         "openai-chat:m",
         lambda _: {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"arguments": WIDE}}]}}]},
     ),
-    "long call of Anthropic's": ("anthropic:m", lambda _: of_anthropic(0, WIDE)),
-    "the same with a field of chat completions": (
-        "anthropic:m",
-        lambda _: of_anthropic(0, WIDE) | {"choices": [{"delta": {"tool_calls": []}}]},
-    ),
-    "call of an MCP server": (
+    "a call of Anthropic's without a name": ("anthropic:m", lambda _: of_anthropic(0, WIDE)),
+    "calls of an MCP server": (
         "openai-responses:m",
         lambda n: {"type": "response.mcp_call_arguments.delta", "item_id": f"{n}", "output_index": 0, "delta": WIDE},
     ),
@@ -852,30 +818,32 @@ NAMELESS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
             "type": "response.code_interpreter_call_code.delta", "item_id": "i", "output_index": 0, "delta": WIDE,
         },
     ),
-    "search for tools": ("openai-responses:m", of_search),
+    "searches for tools": ("openai-responses:m", of_search),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", NAMELESS)
-async def test_nothing_is_collected_of_calls_whose_names_do_not_come(
+@pytest.mark.parametrize("kind", KEPT)
+async def test_whatever_a_client_keeps_of_a_response_it_is_only_so_much(
     serve: Serve, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("agents.bounded_client.MAX_RESPONSE_BYTES", most := 2_000_000)
+    monkeypatch.setattr("agents.bounded_client.MAX_EVENTS", 7_000)
     at_anthropic(monkeypatch)
-    name, made = NAMELESS[kind]
-    count = 2_000 if kind.startswith("many") else 30
-    told = (json.dumps(made(number), ensure_ascii=False) for number in range(count))
-    events = (f"event: {made(0).get('type', 'message')}\ndata: {each}\n\n".encode() for each in told)
-    body = (named(BEGUN) if name == "anthropic:m" else b"") + b"".join(events)
+    name, made = KEPT[kind]
+    count = 3 * most // len(json.dumps(made(0)))
+    told = (json.dumps(made(n), ensure_ascii=False).replace(WIDE, f"{n}{WIDE}") for n in range(count))
+    begun = named(BEGUN) if name == "anthropic:m" else b""
+    body = begun + b"".join(f"event: {made(0).get('type', 'message')}\ndata: {each}\n\n".encode() for each in told)
     serve(web.Response(body=event({}, "stop"), content_type=STREAM))
     await asked(name)  # what is imported at first takes more
     serve(web.Response(body=body, content_type=STREAM))
     tracemalloc.start()
     try:
         assert isinstance(await asked(name), Failure)
-        _, most = tracemalloc.get_traced_memory()
+        _, taken = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 15_000_000  # it was 18 to 40 MB
+    assert taken < 12 * most
 
 
 def to_google(_: int) -> dict[str, Any]:
@@ -897,16 +865,17 @@ async def assert_ended(serve: Serve, name: str, made: Callable[[int], dict[str, 
     assert any("too many parts" in line.get("detail", "") for line in logs)
 
 
+async def test_a_response_ends_with_too_many_calls_without_names(serve: Serve) -> None:
+    calls = ([{"index": 40 * n + i} for i in range(40)] for n in range(50))
+    events = [{"choices": [{"index": 0, "delta": {"tool_calls": each}}]} for each in calls]
+    await assert_ended(serve, "openai-chat:m", events.__getitem__)
+
+
 @pytest.mark.parametrize(("other", "made"), [("google", to_google), ("mistral", to_mistral)], indirect=["other"])
 async def test_a_response_ends_with_too_many_parts_of_which_no_event_tells(
     serve: Serve, other: str, made: Callable[[int], dict[str, Any]]
 ) -> None:
     await assert_ended(serve, other, made)
-
-
-async def test_so_does_one_of_which_nothing_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.bounded_client.leave_out_nameless", lambda *_: None)
-    await assert_ended(serve, *NAMELESS["many calls"])
 
 
 @pytest.mark.parametrize("has_index", [True, False])
