@@ -181,6 +181,9 @@ class Records:
         Calls and results are deleted with any message told before them, and with the words of anybody they may quote.
         """
         question, conversation = turn.newest, self._conversations.get(turn.newest.channel_id)
+        if conversation and turn.adopted:  # whose words it has is known only now
+            for record in [record for record in records if conversation.find(record.message_id)]:
+                conversation.revise(conversation.drawing(record))
         was_asked = conversation and conversation.has_answered and (turn.request or turn.ready)
         answer = conversation.llm_history[-1] if conversation and was_asked else None
         tokens, size = tokens_said(answer) if answer else 0, sum(len(record.content) for record in records)

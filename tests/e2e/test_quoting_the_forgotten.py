@@ -503,6 +503,29 @@ async def test_an_answer_that_is_posted_after_a_kill_goes_with_those_whose_conve
             await is_not_told(stage)
 
 
+async def test_an_answer_that_stood_before_a_kill_goes_with_whom_it_quotes_though_it_ends_in_the_same_words(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    """What was read from before the conversation is read again, and only once that answer stands."""
+    stub.default, clock = lambda _: Reply("I see."), FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            await stage.ask("Chloe", f"my code is {SECRET}")
+            clock.advance(400)
+            gate = stage.halted(f"{QUOTING} That is all.", len(QUOTING))
+            question = stage.mention("Ben", "what did Chloe say?")
+            await stage.shows(SECRET)
+            await kill(stage)
+            gate.set()
+        stub.replies.append(Reply(QUOTING))
+        async with life(stage):
+            assert (await stage.answer_to(question)).content == QUOTING
+            await stage.at_rest()
+            await stage.use("Chloe", "forget")
+            await is_not_kept(stage)
+            await is_not_told(stage)
+
+
 async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_discord(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Chloe", f"my code is {SECRET}")
