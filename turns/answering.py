@@ -86,9 +86,10 @@ class Answering:
         # It may be told what was last done in the channel, perhaps by people who are not in this conversation.
         where = turn.newest.channel_id
         known = self._drawn_on(self._states.soft_context(where).get("source_miniapp_id"), where)
-        # Of a private question the conversation does not keep whom it quotes.
-        quoted: list[Source] = [("person", who) for q in turn.questions if q.is_private for who in q.message.drew_on]
-        self._records.looked_up(where, quoted)
+        # Of a private question the conversation does not keep whose words it has.
+        private = [q.message for q in turn.questions if q.is_private]
+        whose: list[Source] = [("person", who) for message in private for who in (message.author_id, *message.drew_on)]
+        self._records.looked_up(where, whose)
         if turn.newest.by_miniapp:
             turn.begin_typing()
             if outcome := await self._flow(turn, {*known.values()}):

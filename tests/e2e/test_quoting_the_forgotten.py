@@ -219,6 +219,28 @@ async def test_a_summary_of_an_answer_goes_whose_question_they_had_deleted(stage
     assert not on_disk(stage.folder, SECRET)
 
 
+async def test_a_summary_of_an_answer_alone_goes_with_whoever_had_opted_out_and_deleted_its_question(
+    stage: Scene,
+) -> None:
+    """Of what they asked only whom the answer is for is kept, and nothing that was said later is summed up with it."""
+    async with life(stage, session_tokens=2_000):
+        await stage.use("Chloe", "optout")
+        stage.stub.replies.append(Reply(QUOTING))
+        asked = stage.mention("Chloe", f"my code is {SECRET}")
+        await stage.answer_to(asked)
+        await stage.delete(asked)
+        stage.stub.rewriter_says = lambda _: Reply(QUOTING)
+        stage.stub.answer_tokens = 2_000
+        for _ in range(2):
+            await stage.ask("Ben", "how many sheep are there?")
+        assert len(stage.stub.rewritten) == 1
+        assert "sheep" not in str(stage.stub.rewritten)
+        stage.stub.rewriter_says = lambda _: Reply("We counted.")
+        await forgotten(stage)
+        await is_not_told(stage)
+    assert not on_disk(stage.folder, SECRET)
+
+
 @pytest.mark.parametrize("tool", ["read_message", "search_history"])
 async def test_answers_that_quote_the_forgotten_are_not_looked_up(scene: Scene, tool: str) -> None:
     answer = await quoted(scene)
@@ -245,6 +267,32 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
     assert (await scene.answer_to(asked)).content == QUOTING
     await is_not_kept(scene)
     await is_not_told(scene)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before its first words", "after its first words"])
+async def test_an_answer_in_the_making_to_several_goes_with_who_of_them_had_opted_out(
+    scene: Scene, *, begun: bool
+) -> None:
+    """Of their question, and so of whose words the answer has, the conversation keeps nothing."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.use("Chloe", "optout")
+    waits, gate = scene.held("Hello."), asyncio.Event()
+    scene.mention("Ada", "hello")
+    await scene.until(lambda: len(scene.stub.requests) == 1)
+    for who, text in (("Chloe", f"my code is {SECRET}"), ("Ben", "what is it?")):
+        await scene.decision(asked := scene.mention(who, text))
+    answer = f"{QUOTING} That is all."
+    scene.stub.replies.append(Reply(answer, gate=gate, chunk=len(QUOTING)) if begun else Reply(answer, before=gate))
+    waits.set()
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    assert all(text in scene.told() for text in (SECRET, "what is it?"))
+    if begun:
+        await scene.shows(SECRET)
+    await scene.use("Chloe", "forget")
+    gate.set()
+    assert (await scene.answer_to(asked)).content == answer
+    await is_not_told(scene)
+    await is_not_kept(scene)
 
 
 @pytest.mark.parametrize("parts", ["one message", "several"])
