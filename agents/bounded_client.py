@@ -7,7 +7,6 @@ while an event is parsed, nothing else runs.
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -59,7 +58,6 @@ COLLECTED = "parley_collected"  # of a request: its response is read as a whole,
 HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
-BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
 
 
 class OutdatedError(AgentRunError):
@@ -125,7 +123,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
     client, kind = provider.client, type(provider.client)
     is_shortened = hasattr(kind, "_process_response_data")  # OpenAI's, Anthropic's and Groq's
     max_event, part = (MAX_EVENT_BYTES, 0) if is_shortened else (MAX_BODY_BYTES, PART_BYTES)
-    limit = partial(bound_http, max_event=max_event, max_body=MAX_BODY_BYTES, part=part)
+    limit = partial(bound_http, max_event=max_event, max_body=MAX_BODY_BYTES, part=part, is_collected=True)
     if provider.name == "huggingface":
         clients = import_module("huggingface_hub.utils._http")  # an extra
         clients.set_async_client_factory(lambda: limit(clients.default_async_client_factory()))
@@ -163,14 +161,14 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
         client.__class__ = Shortening
 
 
-def bound_http(http: Any, max_event: int, max_body: int, part: int = 0) -> Any:
+def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_collected: bool = False) -> Any:
     """Limits the responses to an AsyncClient of httpx2 or httpx, and returns it. max_event, max_body: bytes of an event
     of a stream, and of any other response, or one that is read as a whole; part: as how many each comma and opening
-    bracket counts."""
+    bracket counts; is_collected: its user collects what all events of a stream say, so they are limited in all, too."""
     _bound_heads()
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
-    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part))
+    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, is_collected))
     send = http.send
 
     async def noting(request: Any, *, stream: bool = False, **how: Any) -> Any:
@@ -189,7 +187,7 @@ def _bound_heads() -> None:
         kind.MAX_INCOMPLETE_EVENT_SIZE = kind.READ_NUM_BYTES = MAX_HEAD_BYTES
 
 
-async def _bound(max_event: int, max_body: int, part: int, response: Any) -> None:
+async def _bound(max_event: int, max_body: int, part: int, is_collected: bool, response: Any) -> None:
     library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() != "identity":
@@ -199,7 +197,7 @@ async def _bound(max_event: int, max_body: int, part: int, response: Any) -> Non
     is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
-        response.stream = kind(library, response.stream, max_event, max_body, part, is_stream)
+        response.stream = kind(library, response.stream, max_event, max_body, part, is_collected, is_stream)
 
 
 class FewCookies(CookieJar):
@@ -288,20 +286,23 @@ def shorten(data: object, items: int, keys: int) -> None:
 @dataclass(eq=False)
 class _Bounded:
     """Streams a response's bytes. library: that of the response. max_event: bytes of one event, which may have
-    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part: as bound_http(). is_stream: its
-    type says it is one; but what does not begin with a field's name is bounded as what clients may parse in one go,
-    whatever its type."""
+    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, is_collected: as bound_http().
+    is_stream: its type says it is one; but what does not begin with a field's name is bounded as what clients may parse
+    in one go, whatever its type. The lines of a stream are passed on with one kind of end, as clients do not agree on
+    which ends make a blank line."""
 
     library: Any
     stream: Any
     max_event: int
     max_body: int
     part: int
+    is_collected: bool
     is_stream: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = events = 0
-        tail, has_begun = b"", False
+        tail = last = b""
+        has_begun = False
         async for chunk in self.stream:
             for start in range(0, len(chunk), BYTES_AT_ONCE):
                 await asyncio.sleep(0)  # also before the first: thousands of chunks may have come at once
@@ -309,14 +310,18 @@ class _Bounded:
                 if not has_begun and (first := piece.lstrip(BLANK)):
                     has_begun = True
                     self.is_stream = self.is_stream and (first[:1].isalpha() or first.startswith(b":"))
-                seen = tail + piece
-                begun, *others = BLANK_LINE.split(seen) if self.is_stream else [seen]
-                sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
-                event, tail = sizes[-1], seen[-3:]
                 total += len(piece) + KEPT_PART_BYTES * _parts(piece)
+                if self.is_stream:
+                    rest, last = piece.removeprefix(b"\n") if last == b"\r" else piece, piece[-1:]
+                    piece = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                seen = tail + piece
+                begun, *others = seen.split(b"\n\n") if self.is_stream else [seen]
+                sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
+                event, tail = sizes[-1], (others or [begun])[-1][-1:]
                 events += len(others)
                 most = self.max_event if self.is_stream else self.max_body
-                if max(sizes) > most or total > MAX_RESPONSE_BYTES or events > MAX_EVENTS:
+                is_much = self.is_collected and (total > MAX_RESPONSE_BYTES or events > MAX_EVENTS)
+                if max(sizes) > most or is_much:
                     at_once = f"{most:,} bytes or {MAX_LINES:,} lines at once"
                     in_all = f"{MAX_RESPONSE_BYTES:,} bytes or {MAX_EVENTS:,} events in all"
                     raise _refused(self.library, f"more than {at_once}, or {in_all}")
@@ -328,8 +333,7 @@ class _Bounded:
         """The bytes of a piece of an event, in which the end of a line counts as many as a line may have, and a comma
         or bracket as `part`."""
         line = self.max_event // MAX_LINES if self.is_stream else 0
-        size = len(piece) + line * (piece.count(b"\n") + piece.count(b"\r"))
-        return size + self.part * _parts(piece)
+        return len(piece) + line * piece.count(b"\n") + self.part * _parts(piece)
 
     async def aclose(self) -> None:
         await self.stream.aclose()

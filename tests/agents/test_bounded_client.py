@@ -10,7 +10,7 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -106,7 +106,7 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
 
 
 @asynccontextmanager
-async def serving(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+async def serving(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
     """The address of a server that answers so, whatever the length of a header."""
     app = web.Application()
     app.router.add_get("/", answer)
@@ -349,6 +349,43 @@ async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_
         assert sum([len(chunk) async for chunk in response.aiter_bytes()]) == count
         task.cancel()
     assert turns >= count
+
+
+@pytest.mark.parametrize(("is_collected", "most", "is_taken"), [(True, 100, True), (True, 99, False), (False, 1, True)])
+async def test_each_event_counts_once_and_only_where_all_of_them_are_collected(
+    monkeypatch: pytest.MonkeyPatch, is_collected: bool, most: int, is_taken: bool
+) -> None:
+    monkeypatch.setattr("agents.bounded_client.MAX_EVENTS", most)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": STREAM})
+        await response.prepare(request)
+        for number in range(100):
+            for piece in (b"data: 1\n\n",) if number % 2 else (b"data: 1\r", b"\n\r", b"\n"):
+                await response.write(piece)
+        return response
+
+    http = bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES, is_collected=is_collected)
+    heard = b""
+    async with serving(answer) as url, http, http.stream("GET", url) as response:
+        with nullcontext() if is_taken else pytest.raises(httpx2.RemoteProtocolError):
+            async for chunk in response.aiter_bytes():
+                heard += chunk
+    assert heard == b"data: 1\n\n" * 100 or not is_taken
+
+
+async def test_ends_of_lines_of_which_clients_make_different_events_stop_nothing_else(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_anthropic(monkeypatch)
+    large = (b": " + b"x" * 500_000 + b"\r\r\n") * 20 + b"\r\r\n" * 1_000
+    said = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "It is so."}}
+    ends = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}
+    serve(web.Response(body=named(BEGUN) + large + b"\n\n" + named(said, ends), content_type=STREAM))
+    await asked("anthropic:m")  # what is imported at first takes longer
+    async with longest_step() as seconds:
+        assert isinstance(await asked("anthropic:m"), Answer)
+    assert seconds() < 0.15  # it was 2 s: each line was added to a copy of all before
 
 
 OF_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
