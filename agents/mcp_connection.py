@@ -51,6 +51,9 @@ MAX_MADE = 4  # pictures attached to an answer
 MAX_MADE_BYTES = 4_000_000  # of all of them together
 HTTP_SECONDS = httpx2.Timeout(30.0, read=300.0)
 MAX_RESPONSE = 8_000_000  # bytes of an event or response by HTTP: more than such pictures take
+# Of an event: such pictures in base64, and some text. The package's own limit is 1 MB; it takes 20 bytes for one where
+# Python takes four bytes for each sign.
+MAX_EVENT = MAX_MADE_BYTES * 4 // 3 + 100_000
 MAX_DESCRIPTION = 1_024  # OpenAI's limit
 
 
@@ -213,6 +216,8 @@ class Connection:
             http.event_hooks["request"].append(self._pace)
             stack.push_async_callback(http.aclose)
             toolset = MCPToolset(server.url, http_client=http, **how)
+            if hasattr(toolset.client.transport, "max_sse_event_size"):  # not for a server of the protocol of 2024
+                toolset.client.transport.max_sse_event_size = MAX_EVENT
             toolset.client._transport_options = OPTIONS  # noqa: SLF001 - as above
             await stack.enter_async_context(toolset)
         # Closed first of all: that makes calls still running fail, which the toolset waits for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import logging
@@ -20,7 +21,7 @@ import pytest_asyncio
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
+from agents.mcp_connection import MAX_MADE, MAX_MADE_BYTES, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
 from agents.mcp_servers import McpTools
 from agents.mcp_session import (
@@ -643,6 +644,29 @@ async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the
     async with serving(answer) as server, running(server, limits):
         await often.wait()
     assert opened[3] - opened[0] > 1.5 * apart  # the first may have come late
+
+
+async def test_pictures_of_a_server_by_http_may_take_as_much_in_an_event_as_an_answer_has_room_for() -> None:
+    picture = b"\x89PNG\r\n\x1a\n".ljust(MAX_MADE_BYTES, b"\0")
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        shown = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(picture).decode()}
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "painter", "version": "1"}}
+        results = {
+            "initialize": {"protocolVersion": "2025-06-18", **about},
+            "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [shown]},
+        }
+        told = {"jsonrpc": "2.0", "id": asked.get("id"), "result": results.get(asked.get("method", ""))}
+        if not told["result"]:
+            return web.Response(status=405)
+        return web.Response(text=f"data: {json.dumps(told)}\n\n", content_type="text/event-stream")
+
+    made: list[MadeFile] = []
+    async with serving(answer) as server, running(server) as connection:
+        await connection.call("t", {}, made)
+    assert [file.data for file in made] == [picture]
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
