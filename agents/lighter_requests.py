@@ -1,4 +1,4 @@
-"""Makes a request to a model, or its response, take less CPU; what is sent stays the same to the byte.
+"""Makes a request to a model, or its response, take less CPU; only notes are left out of what is sent.
 
 The clients of OpenAI and Anthropic walk over typed dicts, 0.15 ms for each message, and change nothing that pydantic-ai
 passes: they are made to send messages and tools as they are. pydantic-ai adapts the schema of each tool to the provider
@@ -17,7 +17,9 @@ from typing import Any
 import orjson
 import structlog
 from pydantic_ai import _json_schema
-from pydantic_ai.models import Model
+from pydantic_ai._framing import second_model_prompt
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model, ModelRequestParameters
 
 log = structlog.get_logger()
 
@@ -118,6 +120,24 @@ def leave_joiners(model: Model) -> None:
     them."""
     kind: Any = type(model)
     model.__class__ = type(kind.__name__, (kind,), {"_restores_special_tokens": False})  # there is no other way
+
+
+def leave_out_notes(model: Model) -> None:
+    """Makes a model get no notes on texts with tags as pydantic-ai's own, whichever way it is asked: an agent, and a
+    model with fallbacks, would look for these in all texts of each request, and first sort their accents, pair by pair:
+    0.8 s for 23,000 on one letter, which a model can put into arguments of a tool. No budget has room for notes."""
+    kind: Any = type(model)
+
+    class Unnoted(kind):  # type: ignore[misc]
+        def prepare_messages(
+            self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
+        ) -> list[ModelMessage]:
+            with second_model_prompt():
+                prepared: list[ModelMessage] = super().prepare_messages(messages, model_request_parameters)
+                return prepared
+
+    Unnoted.__name__ = kind.__name__
+    model.__class__ = Unnoted
 
 
 def without_joiners(text: str, before: str = "") -> str:

@@ -964,6 +964,24 @@ async def test_arguments_like_tokens_cut_by_joiners_stop_nothing_else(
     assert seconds() < 0.2  # it was 1.5 s
 
 
+ACCENTS = "\N{ARABIC HAMZA ABOVE}", "\N{ARABIC HAMZA BELOW}"  # the second belongs before the first
+
+
+@pytest.mark.parametrize("name", ["openai-chat:m", "openai-chat:m,openai-chat:n"])
+async def test_arguments_with_thousands_of_accents_on_a_letter_stop_nothing_else(serve: Serve, name: str) -> None:
+    """Which are quoted when the model is told that they are too long."""
+    question = "<" + "".join(accent * 11_500 for accent in ACCENTS)
+    function = {"name": "ask_text", "arguments": json.dumps({"question": question}, ensure_ascii=False)}
+    calls = {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "function": function}]}}]}
+    body = f"data: {json.dumps(calls, ensure_ascii=False)}\n\n".encode()
+    serve(web.Response(body=body + event({}, "tool_calls"), content_type=STREAM))
+    await asked(name)  # what is imported at first takes longer
+    async with longest_step() as seconds:
+        outcome = await asked(name)
+    assert isinstance(outcome, Failure)
+    assert seconds() < 0.2  # it was 0.8 s with a fallback
+
+
 async def test_tags_behind_a_wall_of_backticks_stop_nothing_else(serve: Serve) -> None:
     ticks = "`" * (MAX_OUTPUT_CHARACTERS // 12 * 6)  # whole fences, behind which a tag is none in code
     text = (ticks + "<think></think>" * MAX_OUTPUT_CHARACTERS)[:MAX_OUTPUT_CHARACTERS]
