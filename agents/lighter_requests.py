@@ -1,4 +1,4 @@
-"""Makes a request to a model, or its response, take less CPU; only notes are left out of what is sent.
+"""Makes a request to a model, or its response, take less CPU; only notes are left out of what is sent (bound_texts).
 
 The clients of OpenAI and Anthropic walk over typed dicts, 0.15 ms for each message, and change nothing that pydantic-ai
 passes: they are made to send messages and tools as they are. pydantic-ai adapts the schema of each tool to the provider
@@ -18,7 +18,8 @@ import orjson
 import structlog
 from pydantic_ai import _json_schema
 from pydantic_ai._framing import second_model_prompt
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 
 log = structlog.get_logger()
@@ -26,6 +27,7 @@ log = structlog.get_logger()
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_servers.py
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
+MAX_RULING = 4_096  # characters of a judge's arguments, and the like: some words, and yes or no
 ANY = b'{"type": "object", "properties": {}}'
 # By the client's class: the method that creates an answer, and the lists that it would walk over.
 LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -122,13 +124,16 @@ def leave_joiners(model: Model) -> None:
     model.__class__ = type(kind.__name__, (kind,), {"_restores_special_tokens": False})  # there is no other way
 
 
-def leave_out_notes(model: Model) -> None:
-    """Makes a model get no notes on texts with tags as pydantic-ai's own, whichever way it is asked: an agent, and a
-    model with fallbacks, would look for these in all texts of each request, and first sort their accents, pair by pair:
-    0.8 s for 23,000 on one letter, which a model can put into arguments of a tool. No budget has room for notes."""
+def bound_texts(model: Model) -> None:
+    """Keeps texts from what takes pydantic-ai long, whichever way a model is asked.
+
+    It gets no notes on tags as pydantic-ai's own, for which no budget has room: an agent, and a model with fallbacks,
+    would look for tags in all texts of each request, and first sort their accents, pair by pair: 0.8 s for 23,000 on
+    one letter, which a model can put into arguments of a tool. Long arguments are refused where a response is no stream,
+    as a judge's: pydantic-ai looks for JSON in them behind each beginning of code, up to the end."""
     kind: Any = type(model)
 
-    class Unnoted(kind):  # type: ignore[misc]
+    class Bounded(kind):  # type: ignore[misc]
         def prepare_messages(
             self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
         ) -> list[ModelMessage]:
@@ -136,8 +141,14 @@ def leave_out_notes(model: Model) -> None:
                 prepared: list[ModelMessage] = super().prepare_messages(messages, model_request_parameters)
                 return prepared
 
-    Unnoted.__name__ = kind.__name__
-    model.__class__ = Unnoted
+        async def request(self, *what: Any, **how: Any) -> ModelResponse:
+            response: ModelResponse = await super().request(*what, **how)
+            if any(isinstance(call.args, str) and len(call.args) > MAX_RULING for call in response.tool_calls):
+                raise UnexpectedModelBehavior(f"The model {self.model_name} gave too long arguments.")
+            return response
+
+    Bounded.__name__ = kind.__name__
+    model.__class__ = Bounded
 
 
 def without_joiners(text: str, before: str = "") -> str:

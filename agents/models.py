@@ -18,7 +18,7 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from agents.bounded_client import PATIENCE_SECONDS, asks_another, bound
-from agents.lighter_requests import adapt_once, leave_joiners, leave_out_notes, send_as_is
+from agents.lighter_requests import adapt_once, bound_texts, leave_joiners, send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from files.reading import Sight
 from state.prices import FREE
@@ -176,7 +176,7 @@ def _build_one(variable: str, name: str, *, waits: float = PATIENCE_SECONDS) -> 
     model.profile["thinking_tags"] = OTHER_TAGS
     adapt_once(model)
     leave_joiners(model)
-    leave_out_notes(model)
+    bound_texts(model)
     send_as_is(getattr(model, "client", None))
     if model.provider:
         bound(model.provider, waits=waits)

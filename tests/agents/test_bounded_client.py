@@ -1114,6 +1114,25 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
             await judge(question, conversation)
 
 
+async def test_a_ruling_in_thousands_of_beginnings_of_code_stops_nothing_else(serve: Serve) -> None:
+    """Also with white space behind the last, in which the end of the code may be."""
+    function = {"name": "final_result", "arguments": "```\n{" * 7_000 + "}" + " " * 20_000 + "x"}
+    call = {"id": "c", "type": "function", "function": function}
+    choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    assert len(json.dumps(body)) < MAX_BODY_BYTES
+    serve(web.json_response(body))
+    async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
+        judge = ModelJudge(model, bot=Me(), purse=NotingPurse())
+        conversation = ChannelConversation(CHANNEL, NOON, NOON, [QUESTION])
+        with pytest.raises(JudgeError):
+            await judge(QUESTION, conversation)  # what is imported at first takes longer
+        async with longest_step() as seconds:
+            with pytest.raises(JudgeError):
+                await judge(QUESTION, conversation)
+    assert seconds() < 0.2  # it was 7 s
+
+
 @pytest.mark.parametrize("answer", ["[" * 9_000, '{"id": "x", "choices": "so"}', '"so"', '{"choices": [7]}'])
 async def test_a_judge_whose_answer_cannot_be_read_is_not_heard_and_counts(serve: Serve, answer: str) -> None:
     serve(web.Response(text=answer, content_type="application/json"))
