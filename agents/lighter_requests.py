@@ -27,7 +27,7 @@ log = structlog.get_logger()
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_servers.py
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
-MAX_RULING = 4_096  # characters of a judge's arguments, and the like: some words, and yes or no
+MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
 ANY = b'{"type": "object", "properties": {}}'
 # By the client's class: the method that creates an answer, and the lists that it would walk over.
 LISTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -129,8 +129,8 @@ def bound_texts(model: Model) -> None:
 
     It gets no notes on tags as pydantic-ai's own, for which no budget has room: an agent, and a model with fallbacks,
     would look for tags in all texts of each request, and first sort their accents, pair by pair: 0.8 s for 23,000 on
-    one letter, which a model can put into arguments of a tool. Long arguments are refused where a response is no stream,
-    as a judge's: pydantic-ai looks for JSON in them behind each beginning of code, up to the end."""
+    one letter, which a model can put into arguments of a tool. Of a response that is no stream, as a judge's, it takes
+    few pieces of code: pydantic-ai looks for JSON behind each beginning of one, up to the end of the whole."""
     kind: Any = type(model)
 
     class Bounded(kind):  # type: ignore[misc]
@@ -143,8 +143,9 @@ def bound_texts(model: Model) -> None:
 
         async def request(self, *what: Any, **how: Any) -> ModelResponse:
             response: ModelResponse = await super().request(*what, **how)
-            if any(isinstance(call.args, str) and len(call.args) > MAX_RULING for call in response.tool_calls):
-                raise UnexpectedModelBehavior(f"The model {self.model_name} gave too long arguments.")
+            said = [*(call.args for call in response.tool_calls), response.text]
+            if any(isinstance(each, str) and each.count("```") > MAX_FENCES for each in said):
+                raise UnexpectedModelBehavior(f"The model {self.model_name} went on in code.")
             return response
 
     Bounded.__name__ = kind.__name__

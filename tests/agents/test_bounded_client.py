@@ -1114,11 +1114,13 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
             await judge(question, conversation)
 
 
-async def test_a_ruling_in_thousands_of_beginnings_of_code_stops_nothing_else(serve: Serve) -> None:
+@pytest.mark.parametrize("is_called", [True, False])
+async def test_a_ruling_in_thousands_of_beginnings_of_code_stops_nothing_else(serve: Serve, is_called: bool) -> None:
     """Also with white space behind the last, in which the end of the code may be."""
-    function = {"name": "final_result", "arguments": "```\n{" * 7_000 + "}" + " " * 20_000 + "x"}
-    call = {"id": "c", "type": "function", "function": function}
-    choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    ruling = "```\n{" * 7_000 + "}" + " " * 20_000 + "x"
+    call = {"id": "c", "type": "function", "function": {"name": "final_result", "arguments": ruling}}
+    message = {"role": "assistant", **({"tool_calls": [call]} if is_called else {"content": ruling})}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     assert len(json.dumps(body)) < MAX_BODY_BYTES
     serve(web.json_response(body))
