@@ -37,6 +37,7 @@ from agents.owners_files import (
     shown,
 )
 
+MAX_TOOL_BYTES = 16_384  # of a tool's name and schema, as JSON; a description is cut
 MAX_SERVERS = 50
 MAX_NAME = 40
 # The environment variables that a server's process inherits. The mcp package adds LOGNAME, SHELL, TERM and USER.

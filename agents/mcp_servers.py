@@ -18,15 +18,14 @@ from pydantic_core import SchemaValidator, core_schema, to_json
 from activity import Activity
 from agents.gateway import Asked
 from agents.mcp_connection import MAX_LOGGED, Connection, Limits, use_mcp
-from agents.mcp_file import McpServer
+from agents.mcp_file import MAX_TOOL_BYTES, McpServer
 from discord_io.made_files import MadeFile
 from discord_io.split import clipped
 
 log = structlog.get_logger()
 
 MAX_TOOLS = 64
-MAX_TOOL_BYTES = 16_384  # of a tool's name and schema, as JSON; a description is cut
-MAX_TOTAL_BYTES = 131_072  # of all of them together
+MAX_TOTAL_BYTES = 131_072  # of the names and schemas of all tools together
 MAX_NAME = 64  # what providers accept, of letters, digits, - and _
 # The server itself validates the rest.
 ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))

@@ -22,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json, to_json
 
 from agents.bounded_client import shorten
+from agents.mcp_file import MAX_TOOL_BYTES
 
 log = structlog.get_logger()
 
@@ -97,8 +98,15 @@ class Session(VersionAwareClientSession):
 
 
 def _read_of(tool: object) -> object:
-    """What is read of a tool in a listing: of the rest, each icon takes 10 us to validate."""
-    return {name: tool[name] for name in TOLD if name in tool} if isinstance(tool, dict) else tool
+    """What is read of a tool in a listing: of the rest, each icon takes 10 us to validate. Of too large a schema only
+    its size, for which the tool is left out: the package keeps a path of names for each argument in it that a header is
+    to repeat, and one name may be as long as the message."""
+    if not isinstance(tool, dict):
+        return tool
+    read = {name: tool[name] for name in TOLD if name in tool}
+    if (size := len(to_json(tool.get("inputSchema")))) > MAX_TOOL_BYTES:
+        read["inputSchema"] = {"type": "object", "$comment": " " * size}
+    return read
 
 
 def leave_out_numbers(data: object) -> None:

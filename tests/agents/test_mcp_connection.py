@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -462,6 +463,41 @@ async def test_what_a_server_asks_of_us_is_shortened_before_it_is_validated(kind
             told = await connection.call("t", {})
     assert told == "[]" if kind == "request" else "failed" in told
     assert seconds() < 0.2  # it was 0.4 to 0.8 s
+
+
+HEADERS = """
+import json, sys
+length = int(sys.argv[1])
+named = {f"a{count}": {"type": "string", "x-mcp-header": f"a{count}"} for count in range(1_000)}
+large = {"type": "object", "properties": {"k" * length: {"type": "object", "properties": named}}}
+results = {
+    "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+    "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}, {"name": "u", "inputSchema": large}]},
+}
+for result in results.values():
+    result |= {"serverInfo": {"name": "p", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
+    result["resultType"] = "complete"
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") in results:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]}), flush=True)
+"""
+
+
+async def test_the_headers_that_a_large_tool_wants_its_arguments_in_take_little_memory() -> None:
+    """A path of names is kept for each of them, of which the first may be as long as the message."""
+    use_mcp()
+    tracemalloc.start()
+    try:
+        async with McpTools([McpServer("x", sys.executable, ("-c", HEADERS, "300000"), ENV)]) as tools:
+            with capture_logs() as logs:
+                await tools.tried()
+            assert [tool.name for tool in tools.definitions()] == ["t"]
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert next((line["event"], line["tools"]) for line in logs if "tools" in line) == ("mcp_tools_too_large", "u")
+    assert most < 50_000_000  # it was 300 MB, and more for a longer name
 
 
 COUNTS = """

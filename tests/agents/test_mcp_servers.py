@@ -21,8 +21,8 @@ from activity import Activity
 from agents.gateway import AgentRequest, Answer
 from agents.general import GeneralAgent
 from agents.mcp_connection import Limits
-from agents.mcp_file import McpServer
-from agents.mcp_servers import MAX_TOOL_BYTES, MAX_TOOLS, MAX_TOTAL_BYTES, McpTools, _names
+from agents.mcp_file import MAX_TOOL_BYTES, McpServer
+from agents.mcp_servers import MAX_TOOLS, MAX_TOTAL_BYTES, McpTools, _names
 from counts import Faults
 from place import Place
 from tests.support.clock import NOON
