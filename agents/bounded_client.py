@@ -42,6 +42,7 @@ PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
+MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, as for a warning, copies a text for each
 MAX_NAMES = 100  # of the counts in which a server tells the use, which pydantic-ai collects over the whole response
 MAX_NAME = 64  # characters of one
 # Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
@@ -142,7 +143,7 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
                 if isinstance(data, dict):
                     leave_out(data, how["response"].extensions)
                     cut_model_name(data)
-                shorten(data, MAX_ITEMS, MAX_KEYS)
+                shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
                 leave_out_counts(data, counts)
                 return super()._process_response_data(data=data, **how)
 
@@ -268,19 +269,25 @@ def leave_out_counts(data: object, known: set[str]) -> None:
             nested += each
 
 
-def shorten(data: object, items: int, keys: int) -> None:
-    """Cuts the lists in parsed data to so many items in all, and the objects to so many keys."""
-    nested = [data]
-    for each in nested:  # the list grows meanwhile
-        if isinstance(each, list):
-            del each[items:]
-            items -= len(each)
-            nested += each
-        elif isinstance(each, dict):
-            for key in [*islice(each, keys, None)]:
-                del each[key]
-            keys -= len(each)
-            nested += each.values()
+def shorten(data: object, items: int, keys: int, depth: int = sys.maxsize) -> None:
+    """Cuts the lists in parsed data to so many items in all, and the objects to so many keys. Empties those that are in
+    so many others."""
+    level: list[object] = [data]
+    while level:
+        nested: list[object] = []
+        for each in level:
+            if isinstance(each, list):
+                del each[items:]
+                items -= len(each)
+                nested += each
+            elif isinstance(each, dict):
+                for key in [*islice(each, keys, None)]:
+                    del each[key]
+                keys -= len(each)
+                nested += each.values()
+        level, depth = nested, depth - 1
+        if depth == 0:
+            items = keys = 0
 
 
 @dataclass(eq=False)

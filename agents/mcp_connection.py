@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import httpx2
 import structlog
@@ -343,6 +343,9 @@ def use_mcp() -> None:
 
     from agents.mcp_session import Lines, end_request, read_message, stop_process  # noqa: PLC0415 - as above
 
+    # The packages write each message out for a log that nobody reads, and copy a long text for each list that it is in.
+    for kind in get_args(mcp.types.JSONRPCMessage):
+        kind.__str__ = object.__repr__
     mcp.types.jsonrpc_message_adapter.validate_json = read_message  # type: ignore[method-assign]  # however it comes
     mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
     http = mcp.client.streamable_http.StreamableHTTPTransport

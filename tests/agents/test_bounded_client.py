@@ -30,6 +30,7 @@ from agents.bounded_client import (
     MAX_BODY_BYTES,
     MAX_COOKIE_BYTES,
     MAX_COOKIES,
+    MAX_DEPTH,
     MAX_EVENT_BYTES,
     MAX_HEAD_BYTES,
     MAX_ITEMS,
@@ -962,6 +963,35 @@ async def test_arguments_like_tokens_cut_by_joiners_stop_nothing_else(
         outcome = await asked(name)
     assert isinstance(outcome, Failure)
     assert seconds() < 0.2  # it was 1.5 s
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 5, 400])
+@pytest.mark.parametrize("name", ["openai-responses:m", "anthropic:m"])
+async def test_objects_in_objects_stop_nothing_else(
+    serve: Serve, name: str, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes them out, as for a warning, copies a long text for each of them."""
+    at_anthropic(monkeypatch)
+
+    def body(length: int) -> bytes:
+        deep: object = "\U0001f600" + "\x7f" * length  # written as \x7f
+        for _ in range(depth):
+            deep = {"a": deep}
+        block = {"type": "tool_use", "id": "i", "name": "t", "input": deep}
+        item = {"type": "computer_call", "id": "i", "deep": deep}  # a type of which nothing is taken
+        part = {"type": "content_block_start", "index": 0, "content_block": block}
+        if name == "openai-responses:m":
+            part = {"type": "response.output_item.added", "output_index": 0, "sequence_number": 1, "item": item}
+        return f"event: {part['type']}\ndata: {json.dumps(part, ensure_ascii=False)}\n\n".encode()
+
+    serve(web.Response(body=body(1), content_type=STREAM))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        await asked(name)  # what is imported at first takes longer
+        serve(web.Response(body=body(495_000), content_type=STREAM))
+        async with longest_step() as seconds:
+            await asked(name)
+    assert seconds() < 0.25  # it was 2 s
 
 
 ACCENTS = "\N{ARABIC HAMZA ABOVE}", "\N{ARABIC HAMZA BELOW}"  # the second belongs before the first

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -604,6 +605,37 @@ async def test_nor_is_a_body_that_is_no_message() -> None:
             told = await connection.call("t", {"unlike": True})
     assert "Field required" in told
     assert seconds() < 0.3  # it was 1.4 s, and took 320 MB
+
+
+@pytest.mark.parametrize("depth", [0, 150])
+async def test_a_message_of_a_server_by_http_is_not_written_out(depth: int) -> None:
+    """The package writes it out for its log, though nobody reads that: of each list in a list it makes a copy."""
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "deep", "version": "1"}}
+        results: dict[str, Any] = {
+            "initialize": {"protocolVersion": "2025-06-18", **about},
+            "tools/list": {"tools": [{"name": "t", "inputSchema": SCHEMA}]},
+        }
+        if asked.get("method") == "tools/call":
+            signs: object = "\U0001f600" + "\x7f" * asked["params"]["arguments"]["length"]  # written as \x7f
+            for _ in range(depth):
+                signs = [signs]
+            results["tools/call"] = {"content": [], "structuredContent": {"signs": signs}}
+        told = {"jsonrpc": "2.0", "id": asked.get("id"), "result": results.get(asked.get("method", ""))}
+        if not told["result"]:
+            return web.Response(status=405)
+        body = f"data: {json.dumps(told, ensure_ascii=False)}\n\n"
+        return web.Response(text=body, content_type="text/event-stream")
+
+    use_mcp()
+    async with serving(answer) as server, running(server) as connection:
+        await connection.call("t", {"length": 1})  # what is imported at first takes longer
+        async with longest_step() as seconds:
+            told = await connection.call("t", {"length": 5_300_000})
+    assert told.startswith('{"signs":' + "[" * depth + '"\U0001f600\x7f')
+    assert seconds() < 0.3  # it was 0.4 s, and 8 s in lists
 
 
 LOUD = """
