@@ -140,12 +140,11 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
             that; copies of the client have this class, too."""
 
             def _process_response_data(self, *, data: object, **how: Any) -> Any:
-                if isinstance(data, dict):
-                    leave_out(data, how["response"].extensions)
-                    cut_model_name(data)
-                shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
-                leave_out_counts(data, counts)
+                _bound_data(data, how["response"].extensions, counts)
                 return super()._process_response_data(data=data, **how)
+
+            def _make_sse_decoder(self) -> Any:
+                return ShorteningErrors(super()._make_sse_decoder())
 
             def _should_retry(self, response: Any) -> bool:
                 seconds = self._parse_retry_after_header(response.headers)
@@ -209,6 +208,34 @@ class FewCookies(CookieJar):
         super().extract_cookies(response, request)
         if len(self) > MAX_COOKIES or sum(len(f"{kept.name}{kept.value}") for kept in self) > MAX_COOKIE_BYTES:
             self.clear()
+
+
+@dataclass(frozen=True)
+class ShorteningErrors:
+    """Decodes the events of a stream as a client's own decoder does. Shortens those that tell an error: the client
+    raises it, and writes it out, before any other method sees it."""
+
+    decoder: Any
+
+    async def aiter_bytes(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        async for event in self.decoder.aiter_bytes(chunks):
+            event.json = partial(_parsed, event.event, event.json)
+            yield event
+
+
+def _parsed(event: str | None, parse: Callable[[], Any]) -> Any:
+    data = parse()
+    if event == "error" or (isinstance(data, dict) and "error" in data):
+        shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
+    return data
+
+
+def _bound_data(data: object, so_far: dict[str, Any], counts: set[str]) -> None:
+    if isinstance(data, dict):
+        leave_out(data, so_far)
+        cut_model_name(data)
+    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
+    leave_out_counts(data, counts)
 
 
 def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
