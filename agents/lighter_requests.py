@@ -1,4 +1,4 @@
-"""Makes a request to a model, or its response, take less CPU; only notes are left out of what is sent (bound_texts).
+"""Makes a request to a model, or its response, take less CPU; of what is sent, only notes are left out (bound_texts).
 
 The clients of OpenAI and Anthropic walk over typed dicts, 0.15 ms for each message, and change nothing that pydantic-ai
 passes: they are made to send messages and tools as they are. pydantic-ai adapts the schema of each tool to the provider
@@ -25,7 +25,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 log = structlog.get_logger()
 
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
-MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_servers.py
+MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_file.py
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
 MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
 ANY = b'{"type": "object", "properties": {}}'
@@ -125,12 +125,14 @@ def leave_joiners(model: Model) -> None:
 
 
 def bound_texts(model: Model) -> None:
-    """Keeps texts from what takes pydantic-ai long, whichever way a model is asked.
+    """Bounds two steps of pydantic-ai that take long with some texts, however the model is asked.
 
-    It gets no notes on tags as pydantic-ai's own, for which no budget has room: an agent, and a model with fallbacks,
-    would look for tags in all texts of each request, and first sort their accents, pair by pair: 0.8 s for 23,000 on
-    one letter, which a model can put into arguments of a tool. Of a response that is no stream, as a judge's, it takes
-    few pieces of code: pydantic-ai looks for JSON behind each beginning of one, up to the end of the whole."""
+    The first, of an agent and of a model with fallbacks, looks in all texts of each request for tags like its own, to
+    add notes about them, for which nothing is reserved. Before that it sorts accents pair by pair: 0.8 s for 23,000 on
+    one letter, which a model can put into a tool's arguments. It is left out. The second looks for JSON in the code of
+    a response that is no stream, such as a judge's, from each beginning of code to the end of the text. A response with
+    more than MAX_FENCES raises UnexpectedModelBehavior before that.
+    """
     kind: Any = type(model)
 
     class Bounded(kind):  # type: ignore[misc]
