@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
 from importlib import import_module
-from itertools import islice
 from typing import Any
 
 import structlog
@@ -43,6 +42,12 @@ BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
 MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
 MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, as for a warning, copies a text for each
+# Of all texts of an event or body together, and of one key: twice what an answer may have, as some servers tell each
+# thought twice. What is done to a text takes up to 4 us a character.
+MAX_CHARACTERS = 128_000
+MAX_KEY = 1_000
+# Not read, but kept to be sent again.
+OPAQUE = frozenset({"encrypted_content", "signature", "thought_signature", "data", "blob"})
 MAX_NAMES = 100  # of the counts in which a server tells the use, which pydantic-ai collects over the whole response
 MAX_NAME = 64  # characters of one
 # Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
@@ -226,7 +231,7 @@ class ShorteningErrors:
 def _parsed(event: str | None, parse: Callable[[], Any]) -> Any:
     data = parse()
     if event == "error" or (isinstance(data, dict) and "error" in data):
-        shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
+        shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
     return data
 
 
@@ -234,7 +239,7 @@ def _bound_data(data: object, so_far: dict[str, Any], counts: set[str]) -> None:
     if isinstance(data, dict):
         leave_out(data, so_far)
         cut_model_name(data)
-    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_DEPTH)
+    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
     leave_out_counts(data, counts)
 
 
@@ -296,9 +301,9 @@ def leave_out_counts(data: object, known: set[str]) -> None:
             nested += each
 
 
-def shorten(data: object, items: int, keys: int, depth: int = sys.maxsize) -> None:
-    """Cuts the lists in parsed data to so many items in all, and the objects to so many keys. Empties those that are in
-    so many others."""
+def shorten(data: object, items: int, keys: int, characters: int, depth: int = sys.maxsize) -> None:
+    """Cuts the lists in parsed data to so many items in all, the objects to so many keys, and the texts, but for opaque
+    ones, to so many characters. Empties lists and objects that are in so many others."""
     level: list[object] = [data]
     while level:
         nested: list[object] = []
@@ -306,15 +311,28 @@ def shorten(data: object, items: int, keys: int, depth: int = sys.maxsize) -> No
             if isinstance(each, list):
                 del each[items:]
                 items -= len(each)
+                characters -= _cut_texts(each, enumerate(each), characters)
                 nested += each
             elif isinstance(each, dict):
-                for key in [*islice(each, keys, None)]:
+                for key in [key for place, key in enumerate(each) if place >= keys or len(key) > MAX_KEY]:
                     del each[key]
                 keys -= len(each)
+                characters -= _cut_texts(each, each.items(), characters)
                 nested += each.values()
         level, depth = nested, depth - 1
         if depth == 0:
             items = keys = 0
+
+
+def _cut_texts(holder: Any, inner: Iterable[tuple[Any, object]], room: int) -> int:
+    """Cuts the texts in a list or object to so many characters, and returns how many they have then."""
+    before = room
+    for key, text in inner:
+        if isinstance(text, str) and key not in OPAQUE:
+            if len(text) > room:
+                holder[key] = text[:room]
+            room -= min(len(text), room)
+    return before - room
 
 
 @dataclass(eq=False)

@@ -33,7 +33,9 @@ MAX_LINE = 8_000_000  # bytes that a process writes as one message
 MAX_WIDE = 4_000_000  # characters of one with signs for which Python takes four bytes for each; it is kept three times
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_OTHER_BYTES = 1_000_000  # of an answer that is neither a listing nor a result, such as the server's name
-MAX_TEXT = 100_000  # characters of all texts in a result: what looks like JSON is parsed
+# Characters of all texts in a result together, which many servers tell twice. What looks like JSON is parsed; of what
+# comes of it the model is told 8 KB.
+MAX_TEXT = 200_000
 MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each takes up to 1 us, and 200 bytes
 # Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
 # up to 40 us and 4 KB.
@@ -63,7 +65,7 @@ class Session(VersionAwareClientSession):
     async def _dispatch_bounded(self, request: Any, *how: Any) -> None:
         if self._open < MAX_OPEN:
             self._open += 1
-            shorten(request.params, MAX_ASKED, MAX_ASKED)
+            shorten(request.params, MAX_ASKED, MAX_ASKED, MAX_TEXT)
             await self._dispatch(request, *how)
 
     async def _answer_one(self, *request: Any) -> None:
@@ -84,16 +86,11 @@ class Session(VersionAwareClientSession):
             if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
                 answer.pop("nextCursor", None)
         else:
-            shorten(answer, MAX_ITEMS, MAX_PARTS)
+            shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
             if method != "tools/call" and len(to_json(answer)) > MAX_OTHER_BYTES:
                 answer.clear()  # which is refused, but does not take long to quote
         if method == "tools/call":
-            shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED)
-            room = MAX_TEXT
-            for item in content if isinstance(content := answer.get("content"), list) else ():
-                if isinstance(item, dict) and isinstance(text := item.get("text"), str):
-                    item["text"] = text[:room]
-                    room -= len(item["text"])
+            shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
         return answer
 
 
@@ -104,6 +101,9 @@ def _read_of(tool: object) -> object:
     if not isinstance(tool, dict):
         return tool
     read = {name: tool[name] for name in TOLD if name in tool}
+    for name in TOLD:
+        if isinstance(text := read.get(name), str):
+            read[name] = text[:MAX_TOOL_BYTES]
     if (size := len(to_json(tool.get("inputSchema")))) > MAX_TOOL_BYTES:
         read["inputSchema"] = {"type": "object", "$comment": " " * size}
     return read

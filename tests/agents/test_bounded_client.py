@@ -28,12 +28,14 @@ from structlog.testing import capture_logs
 
 from agents.bounded_client import (
     MAX_BODY_BYTES,
+    MAX_CHARACTERS,
     MAX_COOKIE_BYTES,
     MAX_COOKIES,
     MAX_DEPTH,
     MAX_EVENT_BYTES,
     MAX_HEAD_BYTES,
     MAX_ITEMS,
+    MAX_KEY,
     MAX_KEYS,
     MAX_LINES,
     MAX_MODEL_NAME,
@@ -298,6 +300,28 @@ async def test_an_event_is_shortened_before_what_it_lists_is_validated(
     await asked()
     assert listed[0] == 1
     assert 1 <= listed[1] <= MAX_ITEMS
+
+
+async def test_an_event_is_cut_before_its_texts_are_looked_at_but_what_only_its_provider_reads(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[dict[str, Any]] = []
+    construct = _models.construct_type
+
+    def note(*, type_: Any, value: Any) -> object:
+        heard.append(value)
+        return construct(type_=type_, value=value)
+
+    monkeypatch.setattr("openai._base_client.construct_type", note)
+    signed = "s" * 200_000
+    item = {"id": "t", "type": "reasoning", "summary": [], "encrypted_content": signed, "x" * (MAX_KEY + 1): 1}
+    thought = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    long = {"type": "response.reasoning_text.delta", **IN_ITEM, "delta": ["x" * 90_000] * 3}
+    serve(web.Response(body=named(thought, long), headers={"Content-Type": STREAM}))
+    await asked("openai-responses:m")
+    assert heard[0]["item"] == {"id": "t", "type": "reasoning", "summary": [], "encrypted_content": signed}
+    texts = [*heard[1]["delta"], *(value for value in heard[1].values() if isinstance(value, str))]
+    assert sum(map(len, texts)) == MAX_CHARACTERS
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -673,7 +697,7 @@ UNASKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", UNASKED)
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("count", [1, 10])
 async def test_of_what_a_provider_adds_by_itself_only_so_much_is_taken(serve: Serve, kind: str, count: int) -> None:
     events = (of_provider(kind, UNASKED[kind], number) for number in range(count))
     said = {"type": "response.output_text.delta", **IN_ITEM, "delta": "It is so.", "logprobs": []}
@@ -735,7 +759,7 @@ def each_its_own(large: dict[str, Any], count: int) -> bytes:
 
 @pytest.mark.parametrize("kind", COUNTED)
 async def test_an_answer_ends_when_too_much_is_collected_that_nobody_reads(serve: Serve, kind: str) -> None:
-    serve(web.Response(body=each_its_own(COUNTED[kind], 6), content_type=STREAM))
+    serve(web.Response(body=each_its_own(COUNTED[kind], 10), content_type=STREAM))
     outcome = await asked("openai-responses:m")
     assert isinstance(outcome, Failure)
     assert "went on without end" in outcome.detail
@@ -749,7 +773,7 @@ async def test_so_it_does_when_that_comes_with_calls_or_thoughts(
     name, delta = COUNTED_OF_CHAT[kind]
     choice = {"index": 0, "delta": delta, "finish_reason": None, **OF_OPEN_ROUTER}
     large = {"id": "x", "created": 1, "model": "m", "object": "chat.completion.chunk", **OF_OPEN_ROUTER}
-    serve(web.Response(body=each_its_own(large | {"choices": [choice]}, 6), content_type=STREAM))
+    serve(web.Response(body=each_its_own(large | {"choices": [choice]}, 10), content_type=STREAM))
     outcome = await asked(name)
     assert isinstance(outcome, Failure)
     assert "went on without end" in outcome.detail
@@ -770,7 +794,7 @@ async def test_a_signature_that_is_no_text_counts_as_what_it_takes(
     at_anthropic(monkeypatch)
     thought = {"type": "thinking", "thinking": "", "signature": [WIDE]}
     begins = {"type": "content_block_start", "index": 0, "content_block": thought}
-    told = each_its_own(begins, 6).replace(b"data: ", b"event: content_block_start\ndata: ")
+    told = each_its_own(begins, 10).replace(b"data: ", b"event: content_block_start\ndata: ")
     serve(web.Response(body=named(BEGUN) + told, content_type=STREAM))
     outcome = await asked("anthropic:m")
     assert isinstance(outcome, Failure)
