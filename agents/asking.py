@@ -24,6 +24,7 @@ from pydantic_ai import (
     ToolDenied,
     ToolReturn,
 )
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -56,6 +57,7 @@ SAID_IN = "said_in"  # in the metadata of what somebody answered: the sources of
 APPROVAL = "is_approval"  # in the context: people who may manage messages can answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
+MAX_KEPT_BYTES = 1_200_000  # of a run that waits for an answer, as JSON: while it is read, nothing else runs
 MAX_ARGUMENTS = 1_500  # characters of a call: people are only asked to allow what they are shown completely
 TOO_LONG = (
     f"Not done: people have to allow this, and its arguments are over {MAX_ARGUMENTS} characters, too long to show."
@@ -179,7 +181,8 @@ class Suspended(BaseModel):
         runs_for: Asked,
         model: str,
     ) -> Self:
-        """Suspends a run of this model that made these messages and calls. runs_for: for whom its tools run."""
+        """Suspends a run of this model that made these messages and calls. runs_for: for whom its tools run. Raises
+        UnexpectedModelBehavior if it would keep more than MAX_KEPT_BYTES, as it may after many questions in turn."""
         calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         for call in requests.approvals:
             # The text of the tool itself, if it is one of ours; empty: too long.
@@ -190,7 +193,7 @@ class Suspended(BaseModel):
             calls.append(OpenCall(call_id=call.tool_call_id, text=text, awaiting=awaiting, is_approval=True))
         too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
         too_many = {call.call_id: TOO_MANY for call in [call for call in calls if call.text][MAX_QUESTIONS:]}
-        return cls(
+        suspended = cls(
             # People's words are in the history, where they can still be edited and deleted. What was read elsewhere is
             # read again: who may read it may have changed by the time of the answer.
             said=[
@@ -207,6 +210,9 @@ class Suspended(BaseModel):
             allowed=dict(runs_for.allowed),
             model=model,
         )
+        if len(suspended.model_dump_json()) > MAX_KEPT_BYTES:
+            raise UnexpectedModelBehavior("The model made too much to wait with a question.")
+        return suspended
 
     @property
     def open(self) -> Sequence[OpenCall]:

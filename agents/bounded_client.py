@@ -7,9 +7,10 @@ while an event is parsed, nothing else runs.
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +20,11 @@ from typing import Any
 
 import structlog
 from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
+from pydantic_ai.messages import ToolCallPartDelta
 from pydantic_ai.models import StreamedResponse
 
 from agents.failures import may_be_billed, was_sent
+from agents.shortening import shorten_one, shorten_response
 
 log = structlog.get_logger()
 
@@ -39,21 +42,8 @@ MAX_EVENTS = 40_000
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
 PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
-MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
-MAX_KEYS = 500  # in all its objects together: each value may take 60 us
-MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, as for a warning, copies a text for each
-# Of all texts of an event or body together, and of one key: twice what an answer may have, as some servers tell each
-# thought twice. What is done to a text takes up to 4 us a character.
-MAX_CHARACTERS = 128_000
-MAX_KEY = 1_000
-# Not read, but kept to be sent again.
-OPAQUE = frozenset({"encrypted_content", "signature", "thought_signature", "data", "blob"})
-MAX_NAMES = 100  # of the counts in which a server tells the use, which pydantic-ai collects over the whole response
-MAX_NAME = 64  # characters of one
-# Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
-# for each of them.
-MAX_MODEL_NAME = 256
-MAX_HEAD_BYTES = 16 * 1024  # of headers, of trailers, and of one read: each line takes 3 us, in one go
+MAX_HEAD_BYTES = 16 * 1024  # of headers, and of trailers: each line takes 3 us, in one go
+MAX_HEADERS = 200  # the clients look through all of them for each
 # What is kept of the cookies of all servers of a client, which each request takes along: many servers refuse a request
 # with 8 KB of headers.
 MAX_COOKIES, MAX_COOKIE_BYTES = 50, 4_096
@@ -61,8 +51,6 @@ LOST: ContextVar[Callable[[], object]] = ContextVar("LOST", default=lambda: None
 OUTDATED: ContextVar[Callable[[], bool]] = ContextVar("OUTDATED", default=lambda: False)
 IS_TOO_MUCH: ContextVar[Callable[[], bool]] = ContextVar("IS_TOO_MUCH", default=lambda: False)
 COLLECTED = "parley_collected"  # of a request: its response is read as a whole, whatever its type
-HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
-NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 BLANK = b"\xef\xbb\xbf \t\r\n"  # bytes before the first that matters: a byte order mark and white space
 
 
@@ -97,11 +85,16 @@ def not_repeating(is_outdated: Callable[[], bool]) -> Iterator[None]:
 async def of_few_parts(
     opening: AbstractAsyncContextManager[StreamedResponse], most: int
 ) -> AsyncIterator[StreamedResponse]:
-    """Opens the stream of a response, and refuses it if it has more than so many parts, which is looked at whenever a
-    piece of it came: of calls of tools that have no name no event tells."""
+    """Opens the stream of a response, and refuses it if it has more than so many parts, or a call of a tool without a
+    name whose arguments are an object, which is looked at whenever a piece of it came: no event tells of such calls."""
     async with opening as stream:
-        parts = stream._parts_manager  # noqa: SLF001 - there is no other way
-        token = IS_TOO_MUCH.set(lambda: len(parts._parts) > most)  # noqa: SLF001
+        parts = stream._parts_manager._parts  # noqa: SLF001 - there is no other way
+
+        def is_too_much() -> bool:
+            nameless = (part for part in parts if isinstance(part, ToolCallPartDelta))
+            return len(parts) > most or any(isinstance(part.args_delta, dict) for part in nameless)
+
+        token = IS_TOO_MUCH.set(is_too_much)
         try:
             yield stream
         finally:
@@ -138,32 +131,46 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
         create = provider._http_client_factory  # noqa: SLF001
         provider._http_client_factory = lambda: limit(create())  # noqa: SLF001
     if is_shortened:
-        counts: set[str] = set()
+        client.__class__ = _shortening(kind, waits)
 
-        class Shortening(kind):  # type: ignore[misc, valid-type]
-            """Shortens parsed data, does not wait for long, and tells of what is sent once more. No public method sees
-            that; copies of the client have this class, too."""
 
-            def _process_response_data(self, *, data: object, **how: Any) -> Any:
-                _bound_data(data, how["response"].extensions, counts)
-                return super()._process_response_data(data=data, **how)
+def _shortening(kind: Any, waits: float) -> type:
+    """The class of a client, with shorter responses."""
+    counts: set[str] = set()
 
-            def _make_sse_decoder(self) -> Any:
-                return ShorteningErrors(super()._make_sse_decoder())
+    class Shortening(kind):  # type: ignore[misc]
+        """Shortens parsed data, does not wait for long, and tells of what is sent once more. No public method sees
+        that; copies of the client have this class, too."""
 
-            def _should_retry(self, response: Any) -> bool:
-                seconds = self._parse_retry_after_header(response.headers)
-                return not (seconds and seconds > waits) and super()._should_retry(response)
+        def _process_response_data(self, *, data: object, **how: Any) -> Any:
+            shorten_response(data, how["response"].extensions, counts)
+            return super()._process_response_data(data=data, **how)
 
-            async def _sleep_for_retry(self, *, response: Any, **how: Any) -> None:
-                if response is None and was_sent(sys.exception()):
-                    LOST.get()()
-                await super()._sleep_for_retry(response=response, **how)
-                if OUTDATED.get()():
-                    raise OutdatedError
+        def _make_sse_decoder(self) -> Any:
+            return ShorteningErrors(super()._make_sse_decoder())
 
-        Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
-        client.__class__ = Shortening
+        def _make_status_error_from_response(self, response: Any) -> Any:
+            return super()._make_status_error_from_response(_shortened(response))
+
+        def _parse_retry_after_header(self, response_headers: Any = None) -> float | None:
+            with suppress(ValueError, OverflowError):  # at a date that there is none
+                seconds: float | None = super()._parse_retry_after_header(response_headers)
+                return seconds
+            return None
+
+        def _should_retry(self, response: Any) -> bool:
+            seconds = self._parse_retry_after_header(response.headers)
+            return not (seconds and seconds > waits) and super()._should_retry(response)
+
+        async def _sleep_for_retry(self, *, response: Any, **how: Any) -> None:
+            if response is None and was_sent(sys.exception()):
+                LOST.get()()
+            await super()._sleep_for_retry(response=response, **how)
+            if OUTDATED.get()():
+                raise OutdatedError
+
+    Shortening.__name__ = kind.__name__  # the client's user agent has the name of its class
+    return Shortening
 
 
 def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_collected: bool = False) -> Any:
@@ -189,16 +196,19 @@ def _bound_heads() -> None:
     it."""
     for core in filter(None, map(sys.modules.get, ("httpcore2", "httpcore"))):
         kind: Any = core.AsyncHTTP11Connection
-        kind.MAX_INCOMPLETE_EVENT_SIZE = kind.READ_NUM_BYTES = MAX_HEAD_BYTES
+        # A head that is not complete may have the first, and another read completes it.
+        kind.MAX_INCOMPLETE_EVENT_SIZE = kind.READ_NUM_BYTES = MAX_HEAD_BYTES // 2
 
 
 async def _bound(max_event: int, max_body: int, part: int, is_collected: bool, response: Any) -> None:
     library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
+    if len(response.headers.raw) > MAX_HEADERS:
+        raise _refused(library, f"it has more than {MAX_HEADERS} headers")
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() != "identity":
         raise _refused(library, f"it is packed as {packed[:40]}, for which it was not asked")
     response.encoding = "utf-8"  # whatever it says: of some the time is quadratic, as punycode's
-    is_called_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_called_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
     is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
@@ -231,108 +241,17 @@ class ShorteningErrors:
 def _parsed(event: str | None, parse: Callable[[], Any]) -> Any:
     data = parse()
     if event == "error" or (isinstance(data, dict) and "error" in data):
-        shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
+        shorten_one(data)
     return data
 
 
-def _bound_data(data: object, so_far: dict[str, Any], counts: set[str]) -> None:
-    if isinstance(data, dict):
-        leave_out(data, so_far)
-        cut_model_name(data)
-    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
-    leave_out_counts(data, counts)
-
-
-def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
-    """Leaves out of an event or body what is not asked for, and what would hold up all else or count twice.
-
-    so_far: what is known of the response. An event may have fields of several providers' at once.
-    """
-    if isinstance(response := data.get("response"), dict):  # repeats the request, and the events before
-        response |= {"instructions": None, "tools": [], "output": []}
-    if data.get("object") == "response":
-        data |= {"instructions": None, "tools": []}
-    if isinstance(choices := data.get("choices"), list):
-        del choices[1:]  # only the first is read
-        for choice in filter(lambda each: isinstance(each, dict), choices):
-            _leave_out_of_choice(choice, data, so_far)
-    match data:  # the sources, each of which pydantic-ai looks for in the text
-        case {"type": "response.output_text.annotation.added"}:
-            data["type"] = NO_NEWS
-        case {"type": "content_block_delta", "delta": {"type": "citations_delta"}}:
-            data["delta"] = {"type": "text_delta", "text": ""}
-        case {"type": "response.reasoning_text.delta"} if data.get("content_index") not in range(MAX_ITEMS):
-            data["content_index"] = 0  # else as many empty texts are made for those before; it may be 1e9, too
-
-
-def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: dict[str, Any]) -> None:
-    choice.pop("logprobs", None)
-    for said in (choice.get("delta"), choice.get("message")):
-        if isinstance(said, dict):
-            said.pop("annotations", None)
-    so_far[HAS_ENDED] = so_far.get(HAS_ENDED) or bool(choice.get("finish_reason"))
-    if "delta" in choice and not so_far[HAS_ENDED]:
-        data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
-
-
-def cut_model_name(data: dict[str, Any]) -> None:
-    """Cuts the name under which the model says that it answers."""
-    for holder in (data, data.get("response"), data.get("message")):
-        if isinstance(holder, dict) and isinstance(name := holder.get("model"), str):
-            holder["model"] = name[:MAX_MODEL_NAME]
-
-
-def leave_out_counts(data: object, known: set[str]) -> None:
-    """Leaves out of the use that an event or body tells the counts whose names are not known. known: the first
-    MAX_NAMES that came; those of this one are added."""
-    if not isinstance(data, dict):
-        return
-    holding = (data, *(data.get(name) for name in ("response", "message", "x_groq")))
-    nested = [each.get("usage") for each in holding if isinstance(each, dict)]
-    for each in nested:  # the list grows meanwhile
-        if isinstance(each, dict):
-            for name in [*each]:
-                if name in known or (len(known) < MAX_NAMES and len(name) <= MAX_NAME):
-                    known.add(name)
-                else:
-                    del each[name]
-            nested += each.values()
-        elif isinstance(each, list):
-            nested += each
-
-
-def shorten(data: object, items: int, keys: int, characters: int, depth: int = sys.maxsize) -> None:
-    """Cuts the lists in parsed data to so many items in all, the objects to so many keys, and the texts, but for opaque
-    ones, to so many characters. Empties lists and objects that are in so many others."""
-    level: list[object] = [data]
-    while level:
-        nested: list[object] = []
-        for each in level:
-            if isinstance(each, list):
-                del each[items:]
-                items -= len(each)
-                characters -= _cut_texts(each, enumerate(each), characters)
-                nested += each
-            elif isinstance(each, dict):
-                for key in [key for place, key in enumerate(each) if place >= keys or len(key) > MAX_KEY]:
-                    del each[key]
-                keys -= len(each)
-                characters -= _cut_texts(each, each.items(), characters)
-                nested += each.values()
-        level, depth = nested, depth - 1
-        if depth == 0:
-            items = keys = 0
-
-
-def _cut_texts(holder: Any, inner: Iterable[tuple[Any, object]], room: int) -> int:
-    """Cuts the texts in a list or object to so many characters, and returns how many they have then."""
-    before = room
-    for key, text in inner:
-        if isinstance(text, str) and key not in OPAQUE:
-            if len(text) > room:
-                holder[key] = text[:room]
-            room -= min(len(text), room)
-    return before - room
+def _shortened(response: Any) -> Any:
+    """An error with its body shortened: clients and their callers write it out several times."""
+    with suppress(ValueError, RuntimeError):  # it is no JSON, nested too deeply, or was not read
+        shorten_one(body := response.json())
+        kind, told = type(response), {"headers": response.headers, "request": response.request}
+        return kind(response.status_code, content=json.dumps(body).encode(), **told)
+    return response
 
 
 @dataclass(eq=False)

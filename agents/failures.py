@@ -101,5 +101,9 @@ QUOTED = re.compile(
 
 def describe(error: Exception) -> str:
     """Describes an error for the log. Cut between words, as the log does not recognise half a key as a secret."""
-    text = QUOTED.sub(r"\1 [hidden] …", str(error)[:MAX_READ])
+    try:
+        said = str(error)
+    except TypeError:  # pydantic-ai takes whatever a server calls its message
+        said = "what it says is no text"
+    text = QUOTED.sub(r"\1 [hidden] …", said[:MAX_READ])
     return f"{type(error).__name__}: {shorten(text, 300, placeholder=' …')}"

@@ -44,6 +44,7 @@ from agents.turn_input import (
     next_history,
     told_since,
     turn_content,
+    with_few_faults,
     with_request,
     without_pictures,
     without_thoughts,
@@ -340,7 +341,7 @@ class GeneralAgent:
                     request.count(run.used, run.spent())
                     run.tokens, run.is_asking = run.used, False
                     return False
-                if run.is_endless or (isinstance(event, PartStartEvent) and event.index >= MAX_PARTS):
+                if run.is_endless:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} went on without end.")
                 if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
                     calls.add(event.index)
@@ -381,11 +382,11 @@ class GeneralAgent:
         ) as steps:
             async for step in steps:
                 if Agent.is_model_request_node(step):
-                    run.messages = with_request(steps.all_messages(), step.request)
+                    run.messages = with_request(steps.all_messages(), with_few_faults(step.request))
                     run.prompt = run.results = None
                     return None
             # By now the results of the other calls follow the response.
-            run.messages = steps.all_messages()
+            run.messages = [*map(with_few_faults, steps.all_messages())]
             output = steps.result and steps.result.output
             return output if isinstance(output, DeferredToolRequests) else None
 

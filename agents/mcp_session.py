@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
+from math import isfinite
 from typing import Any
+from urllib.parse import urljoin
 
 import mcp.client.stdio
 import mcp.types
@@ -21,8 +24,8 @@ from mcp.types import JSONRPCNotification
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json, to_json
 
-from agents.bounded_client import shorten
 from agents.mcp_file import MAX_TOOL_BYTES
+from agents.shortening import shorten
 
 log = structlog.get_logger()
 
@@ -40,8 +43,11 @@ MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each ta
 # Items of lists, and keys of objects, in what a server asks of us, which is refused anyway, but for pings. Each takes
 # up to 40 us and 4 KB.
 MAX_ASKED = 100
+MAX_ASKED_CHARACTERS = 1_000  # of it, and of its method and number
+MAX_LIST = 500  # items of a list in a tool's schema: for each reference to one of them all of those before are counted
 # Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
 MAX_BITS = 1_024
+MAX_ADDRESS = 2_000  # characters
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -63,9 +69,9 @@ class Session(VersionAwareClientSession):
         dispatcher._dispatch_request, dispatcher._handle_request = self._dispatch_bounded, self._answer_one  # noqa: SLF001
 
     async def _dispatch_bounded(self, request: Any, *how: Any) -> None:
-        if self._open < MAX_OPEN:
+        if self._open < MAX_OPEN and len(f"{request.method}{request.id}") <= MAX_ASKED_CHARACTERS:
             self._open += 1
-            shorten(request.params, MAX_ASKED, MAX_ASKED, MAX_TEXT)
+            shorten(request.params, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
             await self._dispatch(request, *how)
 
     async def _answer_one(self, *request: Any) -> None:
@@ -80,13 +86,13 @@ class Session(VersionAwareClientSession):
         if method == "tools/list" and isinstance(tools := answer.get("tools"), list):
             if not (params or {}).get("cursor"):
                 self._listed = self._listed_bytes = 0
+            self._listed_bytes += len(to_json(tools))
             answer["tools"] = [_read_of(tool) for tool in tools[: MAX_LISTED - self._listed]]
             self._listed += len(tools)
-            self._listed_bytes += len(to_json(answer))
             if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
                 answer.pop("nextCursor", None)
         else:
-            shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
+            shorten(answer, MAX_ITEMS, MAX_PARTS if method == "tools/call" else MAX_ITEMS, MAX_TEXT)
             if method != "tools/call" and len(to_json(answer)) > MAX_OTHER_BYTES:
                 answer.clear()  # which is refused, but does not take long to quote
         if method == "tools/call":
@@ -97,48 +103,70 @@ class Session(VersionAwareClientSession):
 def _read_of(tool: object) -> object:
     """What is read of a tool in a listing: of the rest, each icon takes 10 us to validate. Of too large a schema only
     its size, for which the tool is left out: the package keeps a path of names for each argument in it that a header is
-    to repeat, and one name may be as long as the message."""
+    to repeat, and one name may be as long as the message. One that is not sound is read as one of any arguments."""
     if not isinstance(tool, dict):
         return tool
     read = {name: tool[name] for name in TOLD if name in tool}
     for name in TOLD:
         if isinstance(text := read.get(name), str):
             read[name] = text[:MAX_TOOL_BYTES]
-    if (size := len(to_json(tool.get("inputSchema")))) > MAX_TOOL_BYTES:
+    schema = tool.get("inputSchema")
+    if (size := len(to_json(schema))) > MAX_TOOL_BYTES:
         read["inputSchema"] = {"type": "object", "$comment": " " * size}
+    elif isinstance(schema, dict) and not _is_sound(schema):
+        log.warning("mcp_schema_refused", meaning="the model is not told which arguments a tool takes")
+        read["inputSchema"] = {"type": "object"}
     return read
 
 
+def _is_sound(schema: dict[str, Any]) -> bool:
+    """Whether the arguments of a schema are such as the package validates, one after another, and no list is long."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not (isinstance(properties, dict) and all(isinstance(each, dict | bool) for each in properties.values())):
+        return False
+    if not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
+        return False
+    return all(len(each) <= MAX_LIST for each in _holders(schema) if isinstance(each, list))
+
+
 def leave_out_numbers(data: object) -> None:
-    """Leaves out of parsed data the whole numbers that are too large."""
+    """Leaves out of parsed data the numbers that are too large, and those that JSON does not have."""
+    for each in _holders(data):
+        for key, value in each.items() if isinstance(each, dict) else enumerate(each):
+            is_large = isinstance(value, int) and value.bit_length() > MAX_BITS
+            if is_large or (isinstance(value, float) and not isfinite(value)):
+                each[key] = None
+
+
+def _holders(data: object) -> Iterator[Any]:
+    """All lists and objects in parsed data."""
     nested = [data]
     for each in nested:  # the list grows meanwhile
         if isinstance(each, dict | list):
-            for key, value in each.items() if isinstance(each, dict) else enumerate(each):
-                if isinstance(value, int) and value.bit_length() > MAX_BITS:
-                    each[key] = None
-                elif isinstance(value, dict | list):
-                    nested.append(value)
+            yield each
+            nested += each.values() if isinstance(each, dict) else each
 
 
 class Lines(TextReceiveStream):
-    """The output of a process. Ends at a line that is too long: the package would search all of it again with each
-    piece."""
+    """The output of a process, in whole lines: the package would search all of one that has begun again with each
+    piece. Ends at one that is too long."""
 
     _begun = _characters = 0
     _is_wide = False
 
     async def receive(self) -> str:
-        text = await super().receive()
-        _, newline, line = text.rpartition("\n")
-        if newline:
-            self._begun, self._characters, self._is_wide = 0, 0, False
-        self._begun += len(line.encode(errors="replace"))
-        self._characters += len(line)
-        self._is_wide = self._is_wide or WIDE.search(line) is not None
-        if self._begun > MAX_LINE or (self._is_wide and self._characters > MAX_WIDE):
-            raise BrokenResourceError
-        return text
+        pieces: list[str] = []
+        while not pieces or "\n" not in pieces[-1]:
+            pieces.append(text := await super().receive())
+            _, newline, line = text.rpartition("\n")
+            if newline:
+                self._begun, self._characters, self._is_wide = 0, 0, False
+            self._begun += len(line.encode(errors="replace"))
+            self._characters += len(line)
+            self._is_wide = self._is_wide or WIDE.search(line) is not None
+            if self._begun > MAX_LINE or (self._is_wide and self._characters > MAX_WIDE):
+                raise BrokenResourceError
+        return "".join(pieces)
 
 
 # The package's own quotes the whole message, in the text of an error, for each type that it might have been.
@@ -149,8 +177,10 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     """Parses a message of a server, but refuses one with too many parts to be parsed in one go."""
     text = data if isinstance(data, str) else data.decode(errors="replace")
     # Each part has two strings at most: a message of more has too many parts, and to take them all out takes long.
-    if _parts(text) > MAX_PARTS and _parts(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS:
-        log.warning("mcp_message_refused", detail=f"it has more than {MAX_PARTS:,} parts")
+    is_wide = len(text) > MAX_WIDE and WIDE.search(text) is not None
+    if is_wide or (_parts(text) > MAX_PARTS and _parts(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS):
+        most = f"{MAX_PARTS:,} parts, or {MAX_WIDE:,} characters with some of four bytes"
+        log.warning("mcp_message_refused", detail=f"it has more than {most}")
         data = ""  # which is no JSON
     try:
         parsed = from_json(data)
@@ -161,6 +191,14 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
 
 def _parts(text: str) -> int:
     return text.count(",") + text.count("[") + text.count("{")
+
+
+def join_address(url: str, told: str) -> str:
+    """The address that a server tells, relative to that under which it is known. Raises ValueError if it is too long:
+    Python sorts its accents pair by pair, and keeps the last 128 addresses."""
+    if len(told) > MAX_ADDRESS:
+        raise ValueError(f"The server tells an address of more than {MAX_ADDRESS:,} characters.")
+    return urljoin(url, told)
 
 
 _stop = mcp.client.stdio._stop_server_process  # noqa: SLF001 - the package offers no other way

@@ -56,8 +56,8 @@ MAX_ANSWER_CHARACTERS = 12_000
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
 # Of what is for the provider itself, and is sent again: encrypted thoughts, and results of tools that it runs unasked.
 MAX_SIGNED_CHARACTERS = 1_000_000
-FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece, which need not count
-MAX_PARTS = 1_000  # of one response: each takes the longer to add the more there are
+FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece of a part, which need not count
+MAX_PARTS = 1_000  # of one answer: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
 # The errors of servers for a model without tools: Ollama, OpenRouter, vLLM, Groq.
@@ -88,12 +88,12 @@ class Run:
     earlier messages stored. is_simple: pictures and earlier tool use are left out. ends_at: by the loop's clock, 0
     before it begins. requests: how many were made; was_seen: a response to one has begun; tokens: used by those that
     have ended; is_asking: one has not ended; sent: the most tokens that it is sent; lost: how often it was sent before
-    without a response; models: the one that answers it, or those that may. called: the number of tool calls. written:
-    characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token, but those that take
-    more count more often; is_dense: its text may have such; signed: characters of signatures, encrypted thoughts and
-    what else the provider adds by itself; said: tokens of its text, as the provider counted. may_decline: it may stay
-    silent; is_silent: it does; held: the beginning of the text, until that is known. unseen: tokens reserved for hidden
-    thoughts. finish: how the last response ended, in pydantic-ai's words.
+    without a response; models: the one that answers it, or those that may. called: the number of tool calls; parts: of
+    all parts. written: characters that the model wrote; output: the same, of which CHARACTERS_PER_TOKEN are a token,
+    but those that take more count more often; is_dense: its text may have such; signed: characters of signatures,
+    encrypted thoughts and what else the provider adds by itself; said: tokens of its text, as the provider counted.
+    may_decline: it may stay silent; is_silent: it does; held: the beginning of the text, until that is known. unseen:
+    tokens reserved for hidden thoughts. finish: how the last response ended, in pydantic-ai's words.
     """
 
     show: Callable[[str], None]
@@ -126,6 +126,7 @@ class Run:
     was_seen: bool = False
     ends_at: float = 0.0
     called: int = 0
+    parts: int = 0
     written: int = 0
     output: int = 0
     is_dense: bool = False
@@ -158,7 +159,7 @@ class Run:
     def is_endless(self) -> bool:
         most = max(MAX_OUTPUT_CHARACTERS, self.began_at) + self.unseen * CHARACTERS_PER_TOKEN  # that is reserved
         is_long = self.written > MAX_OUTPUT_CHARACTERS or self.output > most
-        return is_long or self.signed > MAX_SIGNED_CHARACTERS
+        return is_long or self.signed > MAX_SIGNED_CHARACTERS or self.parts > MAX_PARTS
 
     @property
     def was_cut(self) -> bool:
@@ -208,10 +209,11 @@ class Run:
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Counts the characters of an event: text, thoughts, tool calls and the rest. Adds text."""
-        if isinstance(event, PartStartEvent):
+        if is_new := isinstance(event, PartStartEvent):
+            self.parts += 1
             self.signed += _length(getattr(event.part, "id", None))
-        if (details := len(repr(_details(event)))) > FEW_DETAILS:
-            self.signed += details
+        if (details := _details(event)) and ((size := len(repr(details))) > FEW_DETAILS or is_new):
+            self.signed += size
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._count(text)

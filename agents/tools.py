@@ -29,6 +29,7 @@ from state.message import LINK, Link, Source, ids_in, sources_of_reading
 from understanding.links import DISCORD, message_link
 
 MAX_REACTIONS = 3  # in one turn
+MAX_ZONE = 64  # characters of the name of a time zone
 MAX_SHOWN = 100  # characters shown of a message to be pinned
 DISCORDS = re.compile(r"https://(?:\w+\.)?discord(?:app)?\.com")
 NO_LINK = "Give the link of a message: it ends in /channels/ and three numbers, with slashes between them."
@@ -127,7 +128,7 @@ class _Own:
             timezone: The zone's IANA name, such as "Europe/Berlin".
         """
         try:
-            now = self.clock().astimezone(ZoneInfo(timezone))
+            now = self.clock().astimezone(ZoneInfo(timezone[:MAX_ZONE]))
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ModelRetry(NO_ZONE.format(timezone[:50])) from None
         return f"{now:%A, %Y-%m-%d %H:%M %Z (UTC%z)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     TextContent,
     TextPart,
     ThinkingPart,
+    ToolReturnPart,
     UserContent,
     UserPromptPart,
 )
@@ -36,10 +37,13 @@ from state.message import file_key
 from understanding.shared_context import in_words
 
 # The most that is sent of a channel's messages since the last turn.
+T = TypeVar("T")
+
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
 MAX_NAME = 100
+MAX_FAULTS = 10  # of the arguments of a call that are told the model: each may quote 1 KB
 ONCE = {"is_kept": False}  # tags what is sent in one turn only: the history does not keep it
 PICTURE = "(The picture {name}, which you are shown once and do not see again in later turns.)"
 SEEN = "(Here was a picture, which you have seen.)\n"
@@ -220,6 +224,19 @@ def with_request(messages: Sequence[ModelMessage], request: ModelRequest) -> lis
     if isinstance(last, ModelRequest):
         return [*before, replace(last, parts=[*last.parts, *request.parts])]
     return [*messages, request]
+
+
+def with_few_faults(message: T) -> T:
+    """The message with no more than MAX_FAULTS of what is wrong with the arguments of each call."""
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=part.content[:MAX_FAULTS])  # type: ignore[arg-type]  # of whatever tool
+        if isinstance(part, ToolReturnPart) and part.outcome == "retried" and isinstance(part.content, list)
+        else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
 
 
 def without_pictures(message: ModelMessage) -> ModelMessage:

@@ -110,6 +110,17 @@ def roles(body: Body) -> list[str]:
 # Asking
 
 
+async def test_what_would_be_kept_for_too_long_an_answer_is_a_failure(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.asking.MAX_KEPT_BYTES", 3_000)
+    first = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply(calls=(Call("ask_choice", WHICH), Call("count", "x" * 3_000))))
+    outcome = await GeneralAgent(model).respond(chosen(first, "black"), lambda _text: None)
+    assert isinstance(outcome, Failure)
+    assert "too much to wait" in outcome.detail
+
+
 async def test_who_may_not_know_what_a_run_has_does_not_go_on_with_it(stub: StubModel, model: Model) -> None:
     asking = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
     stub.replies.append(Reply("What?"))

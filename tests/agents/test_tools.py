@@ -29,6 +29,7 @@ from agents.tools import (
     Poll,
     own_tools,
 )
+from agents.turn_input import MAX_FAULTS
 from conversation import MessageRecord
 from discord_io.split import MAX_LENGTH, length
 from place import Place
@@ -149,11 +150,16 @@ async def test_the_time_is_told_in_any_zone(
 
 
 async def test_a_zone_that_is_none_is_given_back_to_the_model(agent: GeneralAgent, stub: StubModel) -> None:
-    zones = ["Mars/Olympus", "", "Europe", "../etc/passwd", "/etc/passwd", "a\0b", "x" * 5000]
+    zones = ["Mars/Olympus", "", "Europe", "../etc/passwd", "/etc/passwd", "a\0b", "x" * 5000, "a." * 3_000 + "a/x"]
     told = await result(agent, stub, *(called("current_time", f"call-{n}", timezone=z) for n, z in enumerate(zones)))
     for zone, words in zip(zones, told, strict=True):
         assert "There is no time zone" in words, zone
         assert len(words) < 300, zone
+
+
+async def test_of_what_is_wrong_with_a_call_the_model_is_told_ten_faults(agent: GeneralAgent, stub: StubModel) -> None:
+    (told,) = await result(agent, stub, called("current_time", **{f"unknown{n}": "x" for n in range(50)}))
+    assert [f"unknown{n}" in told for n in range(50)] == [True] * MAX_FAULTS + [False] * 40
 
 
 # Reading

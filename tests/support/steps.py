@@ -21,5 +21,6 @@ async def longest_step() -> AsyncIterator[Callable[[], float]]:
             longest = max(longest, time.thread_time() - began)
 
     task = asyncio.create_task(go_on())
+    await asyncio.sleep(0)  # it has begun: else what runs before it first waits would not count
     yield lambda: longest
     task.cancel()
