@@ -336,18 +336,20 @@ class _Stderr(asyncio.Protocol):
 
 def use_mcp() -> None:
     """Imports the MCP packages, which takes a second or two, patches them, and sets up their logging."""
-    import mcp.client.stdio  # noqa: PLC0415 - only who has MCP servers needs it
+    import mcp.client.sse  # noqa: PLC0415 - only who has MCP servers needs it
+    import mcp.client.stdio  # noqa: PLC0415 - as above
     import mcp.client.streamable_http  # noqa: PLC0415 - as above
     import mcp.types  # noqa: PLC0415 - as above
     import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
 
-    from agents.mcp_session import Lines, end_request, read_message, stop_process  # noqa: PLC0415 - as above
+    from agents.mcp_session import Lines, end_request, join_address, read_message, stop_process  # noqa: PLC0415 - as above
 
     # The packages write each message out for a log that nobody reads, and copy a long text for each list that it is in.
     for kind in get_args(mcp.types.JSONRPCMessage):
         kind.__str__ = object.__repr__
     mcp.types.jsonrpc_message_adapter.validate_json = read_message  # type: ignore[method-assign]  # however it comes
     mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
+    mcp.client.sse.urljoin = join_address  # type: ignore[assignment, attr-defined]  # what a server says is its address
     http = mcp.client.streamable_http.StreamableHTTPTransport
     http._consume_modern_cancellation = end_request  # type: ignore[assignment, method-assign]  # noqa: SLF001 - no other way
     if sys.platform != "win32":  # where the package lets nothing live on

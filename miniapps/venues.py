@@ -19,6 +19,7 @@ log = structlog.get_logger()
 
 MAX_QUERY = 200
 MAX_NAME = 100
+MAX_TITLE = 200  # which the soft context can keep
 MAX_WORDS = 16  # compared of a query, and of a name: each with each, of up to 100 places on a list
 # The usage policy of Nominatim: at most one request a second, and a User-Agent that names the application.
 REQUEST_INTERVAL_SECONDS = 1.0
@@ -85,7 +86,7 @@ class Venue:
     def title(self) -> str:
         """Its name with the district, to tell it from others of its name: "Shake Shack Shibuya"."""
         is_told = self.district.casefold() in self.name.casefold()
-        return self.name if is_told else f"{self.name} {self.district}"
+        return self.name if is_told else f"{self.name} {self.district}"[:MAX_TITLE]
 
 
 class VenueProblem(Enum):
@@ -228,7 +229,7 @@ def _resembles(word: str, other: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    plain = text.casefold()
+    plain = text[: 2 * MAX_QUERY].casefold()
     if not plain.isascii():
         spelled_out = unicodedata.normalize("NFKD", plain)[: 2 * MAX_QUERY]  # one character may become eighteen
         plain = "".join(c for c in spelled_out if not unicodedata.combining(c))
@@ -244,11 +245,11 @@ def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:
         name = place.get("name") or place["display_name"].partition(",")[0]
         district, city = (next((address[one] for one in kinds if one in address), "") for kinds in (DISTRICTS, CITIES))
         venues.append(Venue(*map(clean, (f"{place['osm_type']}-{place['osm_id']}", name, district, city))))
-        roads.append(str(address.get("road", "")))
+        roads.append(clean(str(address.get("road", ""))))
     count = Counter(map(_key, venues))
     for index, (venue, road) in enumerate(zip(venues, roads, strict=True)):
         if road and count[_key(venue)] > 1:
-            venues[index] = replace(venue, district=f"{road}, {venue.district}".removesuffix(", "))
+            venues[index] = replace(venue, district=clean(f"{road}, {venue.district}".removesuffix(", ")))
     return list({_key(venue): venue for venue in reversed(venues)}.values())[::-1]
 
 

@@ -8,6 +8,7 @@ import gzip
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import tracemalloc
@@ -27,8 +28,10 @@ from agents.mcp_connection import MAX_MADE, MAX_MADE_BYTES, MAX_RESPONSE, REPORT
 from agents.mcp_file import McpServer
 from agents.mcp_servers import McpTools
 from agents.mcp_session import (
+    MAX_BITS,
     MAX_ITEMS,
     MAX_LINE,
+    MAX_LIST,
     MAX_LISTED,
     MAX_LISTED_BYTES,
     MAX_OPEN,
@@ -36,7 +39,9 @@ from agents.mcp_session import (
     MAX_TEXT,
     MAX_WIDE,
     Lines,
+    leave_out_numbers,
 )
+from agents.shortening import SHORT
 from discord_io.made_files import MadeFile
 from tests.support.steps import longest_step
 
@@ -106,7 +111,7 @@ async def running(server: McpServer, limits: Limits = SOON) -> AsyncIterator[Wat
 async def serving(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[McpServer]:
     """An MCP server over HTTP that answers so."""
     app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
+    app.router.add_route("*", "/{any:.*}", answer)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
@@ -183,9 +188,16 @@ async def test_a_result_is_shortened_before_what_it_lists_is_validated(server: W
 async def test_a_text_is_cut_before_it_is_parsed_as_json(server: Watched) -> None:
     told = await server.call("pieces", {"count": 1, "text": f"[{'{}, ' * (MAX_TEXT // 4)}1]"})
     assert told.startswith("[{}, {}, {}")  # as it came, and not as it would be written again
-    assert told.endswith(f" of {MAX_TEXT:,} bytes)")
+    assert MAX_TEXT - 100 < size_of(told) <= MAX_TEXT
     told = await server.call("pieces", {"count": 4, "text": "x" * (MAX_TEXT // 2 - 1)})
-    assert told.endswith(f" of {MAX_TEXT + len(json.dumps([''] * 4, separators=(',', ':'))):,} bytes)")
+    assert MAX_TEXT - 100 < size_of(told) <= MAX_TEXT + 4 * SHORT
+
+
+def size_of(told: str) -> int:
+    """The size that a result had before it was cut for the model."""
+    told_of = re.search(r" of ([\d,]+) bytes\)$", told)
+    assert told_of
+    return int(told_of[1].replace(",", ""))
 
 
 async def test_pictures_are_named_and_attached_to_the_answer_as_far_as_there_is_room(server: Watched) -> None:
@@ -383,8 +395,8 @@ async def test_a_line_of_signs_that_take_four_bytes_each_is_kept_up_to_half_of_t
     for each in pieces:
         sending.send_nowait(each)
     lines = Lines(receiving)
-    for each in pieces[:-1]:
-        assert await lines.receive() == each.decode()
+    for line in (begun + rest[1:], rest):  # in one piece, as the package searches all of what has begun with each
+        assert await lines.receive() == f"{line.decode()}\n"
     with pytest.raises(anyio.BrokenResourceError):
         await lines.receive()
     sending.close()
@@ -412,7 +424,7 @@ for line in sys.stdin:
     asked = json.loads(line)
     if asked["method"] == "tools/call":
         for number in range(5_000):
-            print(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}), flush=True)
+            print(json.dumps({"jsonrpc": "2.0", "id": number, **json.loads(sys.argv[1])}), flush=True)
         time.sleep(60)
     if "id" in asked:
         result = about if asked["method"] == "initialize" else told
@@ -420,11 +432,21 @@ for line in sys.stdin:
 """
 
 
-async def test_requests_of_a_server_that_takes_no_answers_do_not_pile_up(hurried: None) -> None:  # noqa: ARG001
-    async with running(McpServer("x", sys.executable, ("-c", PINGS), ENV), replace(SOON, call=2.0)) as connection:
+@pytest.mark.parametrize(
+    "request_",
+    [{"method": "ping"}, {"method": "x" * 2_000}, {"method": "ping", "id": "x" * 2_000}],
+    ids=["pings", "a long method", "a long id"],
+)
+async def test_requests_of_a_server_that_takes_no_answers_do_not_pile_up(
+    request_: dict[str, str],
+    hurried: None,  # noqa: ARG001
+) -> None:
+    of = McpServer("x", sys.executable, ("-c", PINGS, json.dumps(request_)), ENV)
+    async with running(of, replace(SOON, call=2.0)) as connection:
         before = len(asyncio.all_tasks())
         assert "did not answer" in await connection.call("t", {})
-        assert len(asyncio.all_tasks()) < before + MAX_OPEN + 10
+        few = 10 if "x" in str(request_) else MAX_OPEN + 10  # of long ones none is kept
+        assert len(asyncio.all_tasks()) < before + few
 
 
 ASKS = """
@@ -539,6 +561,13 @@ async def test_numbers_that_take_long_to_write_are_left_out(hurried: None) -> No
     assert seconds() < 0.2  # it was 0.3 s
 
 
+async def test_numbers_that_json_does_not_have_are_left_out() -> None:
+    """A tool with one, and with one that is too large for orjson, made each request fail."""
+    data = {"a": [float("inf"), float("nan"), 2**MAX_BITS, 1.5], "b": {"c": float("-inf"), "d": 2**70}}
+    leave_out_numbers(data)
+    assert data == {"a": [None, None, None, 1.5], "b": {"c": None, "d": 2**70}}
+
+
 UNLIKE = """
 import json, sys
 kind, length = sys.argv[1], int(sys.argv[2])
@@ -633,7 +662,7 @@ async def test_a_message_of_a_server_by_http_is_not_written_out(depth: int) -> N
     async with serving(answer) as server, running(server) as connection:
         await connection.call("t", {"length": 1})  # what is imported at first takes longer
         async with longest_step() as seconds:
-            told = await connection.call("t", {"length": 5_300_000})
+            told = await connection.call("t", {"length": MAX_WIDE - 1_000})
     assert told.startswith('{"signs":' + "[" * depth + '"\U0001f600\x7f')
     assert seconds() < 0.3  # it was 0.4 s, and 8 s in lists
 
@@ -778,11 +807,13 @@ async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_al
         assert pages == 3
 
 
-async def test_what_is_not_read_of_a_tool_is_not_validated() -> None:
+@asynccontextmanager
+async def listing(*tools: dict[str, object]) -> AsyncIterator[Watched]:
+    """The connection to a server with these tools."""
+
     async def answer(request: web.Request) -> web.Response:
         asked = await request.json() if request.method == "POST" else {}
-        icons = [{"no source": ""}] * 40_000  # 50,000 with one took 0.5 s
-        told: dict[str, object] = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA, "icons": icons}]}}
+        told: dict[str, object] = {"result": {"tools": tools}}
         if asked.get("method") == "initialize":
             about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "shiny", "version": "1"}}
             told = {"result": {"protocolVersion": "2025-06-18", **about}}
@@ -790,7 +821,51 @@ async def test_what_is_not_read_of_a_tool_is_not_validated() -> None:
 
     use_mcp()
     async with serving(answer) as server, running(server) as connection:
+        yield connection
+
+
+async def test_what_is_not_read_of_a_tool_is_not_validated() -> None:
+    icons = [{"no source": ""}] * 40_000  # 50,000 with one took 0.5 s
+    async with listing({"name": "t", "inputSchema": SCHEMA, "icons": icons}) as connection:
         assert [tool.name for tool in connection.tools] == ["t"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"properties": {f"{n}": 5 for n in range(1_500)}},
+        {"properties": []},
+        {"required": [1] * 2_000},
+        {"required": 5},
+        {"properties": {"a": {"enum": [0] * (MAX_LIST + 1)}}},
+    ],
+    ids=["properties", "no properties", "required", "what is required", "a long list"],
+)
+async def test_a_tool_whose_schema_is_wrong_or_has_a_long_list_may_be_called_with_any_arguments(
+    wrong: dict[str, object],
+) -> None:
+    """In a long list the package counts for each reference to an item; of what is wrong it collects each error."""
+    tools: list[dict[str, object]] = [{"name": f"t{n}", "inputSchema": {"type": "object", **wrong}} for n in range(40)]
+    async with longest_step() as seconds, listing({"name": "sound", "inputSchema": SCHEMA}, *tools) as connection:
+        assert [tool.parameters_json_schema for tool in connection.tools] == [SCHEMA] + [{"type": "object"}] * 40
+    assert seconds() < 0.3  # it was 0.7 s with 42 tools, and one such tool was the end of all others
+
+
+async def test_the_address_that_a_server_of_the_oldest_protocol_tells_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "SERVED_AT", "/sse")
+    marks = "\u0301\u0316" * 15_000  # which are sorted pair by pair
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(f"event: endpoint\ndata: //a{marks}\n\n".encode())
+        await asyncio.sleep(PATIENCE)
+        return response
+
+    use_mcp()
+    async with serving(answer) as server, longest_step() as seconds, running(server, replace(SOON, start=2.0)) as far:
+        assert far.is_away
+    assert seconds() < 0.2  # it was 0.35 s, and four times that for twice as many
 
 
 async def test_the_request_of_a_call_that_is_given_up_is_closed() -> None:

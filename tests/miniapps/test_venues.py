@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 
 from miniapps import venues
 from miniapps.venues import (
+    MAX_NAME,
+    MAX_TITLE,
     SAMPLE_VENUES,
     NominatimVenues,
     SampleVenues,
@@ -203,6 +205,16 @@ async def test_places_that_are_alike_are_told_apart_by_road_or_are_one(
         ("node-1", "Hill, Shibuya"),
         ("node-3", "Shibuya"),
     ]
+
+
+async def test_of_long_roads_and_names_a_title_has_what_can_be_kept(server: Server, nominatim: NominatimVenues) -> None:
+    """Each time a place is looked for on the list, accents would be sorted pair by pair."""
+    marks = "a" + "\u0301\u0316" * 1_500
+    server.answer = [place(n, "C" * 150, road=f"{marks}{n}", suburb=f"S{'x' * 150}") for n in range(2)]
+    found = await nominatim.find("cafe", 10)
+    assert not isinstance(found, VenueProblem)
+    assert [len(venue.district) for venue in found] == [MAX_NAME]
+    assert [len(venue.title) for venue in found] == [MAX_TITLE]
 
 
 async def test_what_is_not_there_is_no_problem(nominatim: NominatimVenues) -> None:
