@@ -23,7 +23,7 @@ from discord_io.sharded_client import OTHER_FORM, ask_gateway
 from health import Health, watch_gateway, watch_loop
 from persistence.lock import InUseError
 from shards import Sharded
-from storage.store import WrongKeyError
+from storage.store import StoreError, WrongKeyError
 from web.shown import Shown
 from web.site import Site
 
@@ -71,7 +71,11 @@ class Ending(Enum):
 
     CONTENT_REFUSED = auto()
     UNREACHABLE = auto()
+    UNSTORED = auto()
     FAULT = auto()
+
+
+UNREACHED = {Ending.UNREACHABLE: "discord_unreachable", Ending.UNSTORED: "store_unreachable"}
 
 
 async def serve(
@@ -166,9 +170,9 @@ async def _keep_connected(
             )
             intents = discord.Intents(**dict(INTENTS))
             intents.message_content = False
-        elif ending is Ending.UNREACHABLE:
+        elif ending in UNREACHED:
             seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
-            log.warning("discord_unreachable", server=discord.http.Route.BASE, retry_in_s=round(seconds, 1))
+            log.warning(UNREACHED[ending], retry_in_s=round(seconds, 1))
             await asyncio.wait({stopping, gateway_lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         else:
             log.error("giving_up", why="the gateway refused the connection", exit_in_s=FAULT_PAUSE_SECONDS)
@@ -222,8 +226,11 @@ async def _connect(bot: Bot, token: str, keeper: Keeper | None = None) -> Ending
     except Exception as error:
         # If the very first connection fails, discord.py raises another error on top, as it never had one.
         failure = error if isinstance(error, CONNECTION_FAILURES) else error.__context__
+        if isinstance(failure, StoreError):
+            log.warning("store_failed", detail=str(failure))
+            return Ending.UNSTORED
         if isinstance(failure, CONNECTION_FAILURES):
-            log.warning("connection_failed", detail=_in_words(failure))
+            log.warning("connection_failed", server=discord.http.Route.BASE, detail=_in_words(failure))
         elif _is_of_another_form(error):
             log.warning("connection_failed", detail=_in_words(error))
         else:

@@ -276,7 +276,7 @@ class Accounts:
         for person, others in zip(batch["people"], ages, strict=True):
             self._others[int(person)] = [now - age / 1_000 for age in others]
         for (period, accounts), amounts in zip(batch["asked"], totals, strict=True):
-            self._known.update(((period, a), int(n or 0)) for a, n in zip(accounts, amounts, strict=True))
+            self._known.update(((period, a), _amount(n)) for a, n in zip(accounts, amounts, strict=True))
         sent, self._sent = self._sent, []
         for change, answered in zip(sent, granted, strict=True):
             self._pending.subtract(change.charges)
@@ -316,3 +316,11 @@ def _shares(payer: Payer, amount: Amount) -> Amounts:
 
 def _charges(payer: Payer, spent: Spent) -> Amounts:
     return _shares(payer, Amount(spent.tokens, spent.micros or 0))
+
+
+def _amount(counted: str | None) -> int:
+    """What an account used, as Redis has it; 0 where somebody else wrote what is no number."""
+    try:
+        return int(counted or 0)
+    except ValueError:
+        return 0

@@ -63,6 +63,7 @@ class Cluster:
             socket_timeout=None,  # see Client
             retry=Retry(NoBackoff(), 0),
             decode_responses=True,
+            encoding_errors="replace",  # what others may have written there is no reason to end
         )
         self.leases = Leases(self.redis, self.name)
         self.sessions = Sessions(self.redis)

@@ -79,6 +79,7 @@ class Keeper:
     async def renewing(self) -> AsyncIterator[None]:
         """Renews leases meanwhile, and releases those that are left at the end."""
         renewal = asyncio.create_task(self._renew())
+        renewal.add_done_callback(self._renewal_ended)
         try:
             yield
         finally:
@@ -147,6 +148,12 @@ class Keeper:
     async def _renew(self) -> None:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(RENEW_SECONDS if await self._look() else RETRY_SECONDS)
+
+    def _renewal_ended(self, renewal: asyncio.Task[None]) -> None:
+        """Ends the process if an error of the bot's own ended the renewal: it would answer nobody any more."""
+        if not renewal.cancelled() and (error := renewal.exception()):
+            log.critical("renewal_broken", exc_info=error, meaning="leases run out: this process ends")
+            self._end()
 
     async def _give(self, bot: Sharded, seen: Seen) -> None:
         """Gives a shard that is not in use to others, if this process has too many."""

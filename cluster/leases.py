@@ -7,6 +7,7 @@ Redis has restarted or lost its data no lease can be taken, so that processes th
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -232,7 +233,8 @@ def shard_of(key: str) -> int:
 
 
 def _count(counted: str | None) -> int | None:
-    return int(counted.partition(" ")[0]) if counted else None
+    number = (counted or "").partition(" ")[0]
+    return int(number) if re.fullmatch(r"[0-9]{1,9}", number) else None
 
 
 def _milliseconds() -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import discord
@@ -108,7 +110,7 @@ def suggest_values(edge: PlaceEdge, interaction: discord.Interaction, setting: s
         return []
     listed = ABOUT[name].listed
     if listed:
-        return _suggest_ids(listed, typed, _seen(interaction, _known(listed, interaction.guild)))
+        return _suggest_ids(listed, typed, _known(listed, interaction.guild), partial(_is_seen, interaction))
     offered = [*(choices(name) or edge.suggestions(name))]
     return suggest([*offered, *([INHERIT] if offered else [])], typed)
 
@@ -119,20 +121,19 @@ def suggest(offered: Sequence[str], typed: str) -> list[Choice[str]]:
     return [Choice(name=one, value=one) for one in found[:MAX_SUGGESTED]]
 
 
-def _seen(interaction: discord.Interaction, known: dict[int, str]) -> dict[int, str]:
-    """Leaves out the channels that the user cannot see."""
+def _is_seen(interaction: discord.Interaction, one: int) -> bool:
+    """Whether the user can see it, if it is a channel."""
     guild, user = interaction.guild, interaction.user
     if guild is None or not isinstance(user, discord.Member):
-        return {}
-
-    def is_seen(one: int) -> bool:
-        channel = guild.get_channel(one)
-        return channel is None or channel.permissions_for(user).view_channel
-
-    return {one: name for one, name in known.items() if is_seen(one)}
+        return False
+    channel = guild.get_channel(one)
+    return channel is None or channel.permissions_for(user).view_channel
 
 
-def _suggest_ids(listed: Listed, typed: str, known: dict[int, str]) -> list[Choice[str]]:
+def _suggest_ids(
+    listed: Listed, typed: str, known: Mapping[int, str], is_seen: Callable[[int], bool]
+) -> list[Choice[str]]:
+    """is_seen: whether a channel may be suggested, which is asked of those only that fit."""
     *done, last = typed.split(",")
     wanted = last.strip(" +-@#").casefold()
     head = ", ".join(part.strip() for part in done)
@@ -145,6 +146,6 @@ def _suggest_ids(listed: Listed, typed: str, known: dict[int, str]) -> list[Choi
     joint = ", " if done else " " if head else ""
     made = [
         Choice(name=clipped(f"{head}{joint}{name}", MAX_CHOICE), value=f"{head}{joint}<{sign}{one}>")
-        for _, name, one in found[:MAX_SUGGESTED]
+        for _, name, one in islice((each for each in found if is_seen(each[2])), MAX_SUGGESTED)
     ]
     return [choice for choice in made if len(choice.value) <= MAX_CHOICE]

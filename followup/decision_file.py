@@ -31,7 +31,7 @@ from followup.learning import (
 )
 from storage.sealing import Seal
 from storage.sqlite_store import execute_all
-from storage.store import WrongKeyError, make_folder
+from storage.store import WrongKeyError, can_be_written, make_folder
 
 log = structlog.get_logger()
 
@@ -161,6 +161,8 @@ class DecisionFile:
         make_folder(self.path.parent)
         # SQLite would create it with the umask's permissions; its journals get the file's.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not can_be_written(self.path):
+            raise UnusableFileError("it is of an unknown version of SQLite")
         with _unusable(), closing(_connected(self.path, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")

@@ -17,7 +17,7 @@ from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import InUseError
 from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, take_over
 from storage.sealing import UNSEALED, KeyPlace, Seal, read_keys, read_row
-from storage.sqlite_store import SQLiteStore
+from storage.sqlite_store import OURS, SQLiteStore
 from storage.state_key import KeyFile
 from storage.store import Key, Leases, Store, StoreError, WrongKeyError
 
@@ -120,7 +120,7 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as db:
                 first = "ORDER BY (kind, channel, id) IS NOT (?, ?, ?) LIMIT 1"
-                sql = f"SELECT kind, channel, id, value FROM row WHERE live {first}"  # noqa: S608 - ours
+                sql = f"SELECT kind, channel, id, value FROM row WHERE {OURS} {first}"  # noqa: S608 - ours
                 found = db.execute(sql, Key(CHECK, 0)).fetchone()
         except sqlite3.Error as error:
             raise StoreError(f"{path} cannot be read ({error}): check its permissions and its disk.") from None

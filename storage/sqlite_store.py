@@ -21,7 +21,7 @@ from urllib.parse import quote
 import structlog
 
 from storage.sealing import Seal, pack, read_row
-from storage.store import ANY, Key, Row, StoreError, make_folder
+from storage.store import ANY, Key, Row, StoreError, can_be_written, make_folder
 
 log = structlog.get_logger()
 
@@ -40,6 +40,9 @@ SCHEMA = [" ".join(each.replace("IF NOT EXISTS ", "").split()) for each in CREAT
 FIND_SCHEMA = (
     "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND (type != 'table' OR name = 'row') ORDER BY type DESC"
 )
+# A row that is ours: SQLite keeps values of any type in any column, whoever adds them.
+OURS = "live AND typeof(kind) = 'text' AND typeof(channel) = 'integer' AND typeof(id) = 'integer'"
+MOST_NUMBERS = 2**62  # of rows: behind the last, SQLite calls the disk full
 AT_ONCE = 100  # rows in a statement
 ENDS = "", "-wal", "-shm"  # of the names of a database's files
 FIND = """
@@ -85,7 +88,7 @@ class SQLiteStore:
         where, of = ("", ()) if channel is None else (IN_CHANNELS, (f"{channels}",))
         order = "DESC" if newest else "ASC"
         sql = f"""
-            SELECT channel, id, value FROM row WHERE live AND kind = ? {where} AND id >= ? AND id < ?
+            SELECT channel, id, value FROM row WHERE {OURS} AND kind = ? {where} AND id >= ? AND id < ?
             ORDER BY channel {order}, id {order} LIMIT ?
         """  # noqa: S608 - nothing in it comes from outside
         return [
@@ -94,10 +97,10 @@ class SQLiteStore:
         ]
 
     def kinds(self) -> list[str]:
-        return [kind for (kind,) in self._ask("SELECT DISTINCT kind FROM row WHERE live", ())]
+        return [kind for (kind,) in self._ask(f"SELECT DISTINCT kind FROM row WHERE {OURS}", ())]  # noqa: S608 - as above
 
     def channels(self, kind: str) -> list[int]:
-        sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"
+        sql = f"SELECT channel FROM row WHERE {OURS} AND kind = ? GROUP BY channel ORDER BY max(id)"  # noqa: S608 - as above
         return [channel for (channel,) in self._ask(sql, (kind,))]
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
@@ -263,6 +266,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise IsADirectoryError(path)
     path.touch(mode=0o600)
     path.chmod(0o600)
+    if not can_be_written(path):
+        raise _damage("it is of an unknown version of SQLite")
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -274,6 +279,9 @@ def _connected(path: Path) -> sqlite3.Connection:
         # A trigger that somebody left there could keep what is deleted, or drop what is stored.
         if _schema(db) != SCHEMA:
             raise _damage("its schema is not ours")
+        (newest,) = db.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
+        if newest and newest > MOST_NUMBERS:
+            raise _damage("its numbers are used up")
         # Until 2026-11-29 a deleted row kept its ids. Only where there are some: else each reader would lock the file.
         db.create_function("as_long", 1, _as_long, deterministic=True)
         if db.execute(FIND_LEFT).fetchone():

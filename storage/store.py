@@ -40,6 +40,14 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def can_be_written(path: Path) -> bool:
+    """Whether a file of SQLite's says that it is of a version that SQLite writes, if it says so at all: one changed bit
+    makes it read-only, which SQLite does not call damage. Not to be asked while this process has it open: to close a
+    file ends its locks."""
+    with path.open("rb") as file:
+        return file.read(19)[18:] in (b"", b"\1", b"\2")  # https://www.sqlite.org/fileformat.html, 1.3.3
+
+
 class Key(NamedTuple):
     """A row's place. channel: 0: of no channel. id: a message's; 0: a channel has only one row of this kind."""
 

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from health import Health
 from service import Ending, RefusedError, _connect, _keep_connected, playground
 from state.metrics import Metrics
+from storage.store import StoreError
 from web.shown import Shown
 from web.site import Site
 
@@ -104,7 +105,17 @@ async def test_what_discord_py_stumbles_over_where_its_first_connection_is_refus
     stumbles.__context__ = aiohttp.ClientConnectionError("refused")
     with capture_logs() as logs:
         assert await _connect(FakeBot(stumbles), "token") is Ending.UNREACHABLE
-    assert logs == [{"event": "connection_failed", "log_level": "warning", "detail": "ClientConnectionError: refused"}]
+    (line,) = logs
+    assert (line["event"], line["detail"]) == ("connection_failed", "ClientConnectionError: refused")
+
+
+async def test_what_is_stored_that_cannot_be_read_is_not_told_as_discords_fault() -> None:
+    with capture_logs() as logs:
+        assert (
+            await _connect(FakeBot(StoreError("What is stored could not be read in Redis.")), "token")
+            is Ending.UNSTORED
+        )
+    assert [line["event"] for line in logs] == ["store_failed"]
 
 
 async def test_a_port_that_another_program_has_is_told_in_the_systems_words() -> None:

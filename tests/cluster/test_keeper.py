@@ -382,3 +382,19 @@ async def test_a_stop_asks_a_redis_that_hangs_once(join: Join, monkeypatch: pyte
 
 async def _refused(*_: object, **__: object) -> None:
     raise RedisError("refused")
+
+
+async def test_a_process_ends_if_an_error_of_its_own_ended_the_renewal_of_its_leases(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer nobody any more once they have run out, and say nothing."""
+    process = Process(join())
+
+    async def broken(_keeper: Keeper) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Keeper, "_look", broken)
+    with capture_logs() as logs:
+        async with process.keeper.renewing():
+            await asyncio.wait_for(process.ended.wait(), 10)
+    assert "renewal_broken" in [entry["event"] for entry in logs]

@@ -73,6 +73,15 @@ async def test_keys_that_something_else_wrote_to_are_repaired_and_told_of(join: 
     assert 0 < await here.redis.pttl(f"{SHARD}1") <= LEASE_SECONDS * 1_000
 
 
+async def test_values_that_somebody_else_wrote_there_are_no_reason_to_end(join: Join) -> None:
+    here = join()
+    assert await here.leases.take(0, 2)
+    await here.redis.zadd(MEMBERS, {b"\xff\xfe": 9e15})
+    await here.redis.set(COUNT, b"\xff abc")
+    seen = await here.leases.renew(2)
+    assert (seen.lost, seen.count, here.name in seen.members) == ((), 2, True)
+
+
 async def test_those_that_end_count_no_more(join: Join) -> None:
     one, other = join().leases, join().leases
     await one.renew(4)

@@ -139,6 +139,17 @@ def test_a_file_in_which_another_program_left_a_trigger_is_set_aside(file: Decis
     assert [each["event"] for each in logs] == ["decision_log_unusable"]
 
 
+def test_a_file_that_one_changed_bit_makes_read_only_is_set_aside(file: DecisionFile) -> None:
+    file.write([entry(1)])
+    with file.path.open("r+b") as bytes_:
+        bytes_.seek(18)
+        bytes_.write(b"\3")
+    with capture_logs() as logs:
+        file.write([entry(2)])
+    assert stored(file) == [2]
+    assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
 def test_a_row_that_another_program_took_out_of_an_index_is_removed(file: DecisionFile) -> None:
     file.write([entry(1)])
     with changing(file) as db:

@@ -277,6 +277,18 @@ def _made_a_folder(path: Path) -> None:
     path.mkdir()
 
 
+def _of_unknown_version(path: Path) -> None:
+    """One bit of the number of the version that writes it is changed: SQLite only reads it then."""
+    with path.open("r+b") as file:
+        file.seek(18)
+        file.write(b"\3")
+
+
+def _run(statement: str, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(statement)
+
+
 DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (lambda path: os.truncate(path, path.stat().st_size // 2), 100),
     (_page_lost, 250),
@@ -286,7 +298,29 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (lambda path: path.write_bytes(b""), 0),
     (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
     (_made_a_folder, 0),
+    (_of_unknown_version, 400),
+    (partial(_run, "UPDATE sqlite_sequence SET seq = 9223372036854775807"), 400),
 ]
+
+
+@pytest.mark.parametrize("kind", ["said", "other", b"\0", None])
+@pytest.mark.parametrize("channel", [1.5, "abc", b"\0", None])
+def test_rows_of_odd_types_that_somebody_added_are_as_if_they_were_not_there(
+    tmp_path: Path, kind: object, channel: object
+) -> None:
+    path = tmp_path / "db"
+    store = SQLiteStore(path)
+    store.write({Key("said", 5, 7): b"words"})
+    odd = "INSERT INTO row (live, kind, channel, id, value) VALUES (1, ?, ?, ?, x'00')"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(odd, (kind, channel, 7))
+        db.execute(odd, (kind, 5, channel))
+    assert store.read("said") == [Row(5, 7, b"words")]
+    assert (store.channels("said"), store.kinds()) == ([5], ["said"])
+    assert (store.read("other"), store.channels("other")) == ([], [])
+    store.write({Key("said", 5, 7): None})
+    assert store.read("said") == []
+    store.close()
 
 
 def test_what_a_link_leads_to_is_not_deleted_with_what_was_set_aside(tmp_path: Path) -> None:
