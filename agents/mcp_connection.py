@@ -339,10 +339,18 @@ def use_mcp() -> None:
     import mcp.client.sse  # noqa: PLC0415 - only who has MCP servers needs it
     import mcp.client.stdio  # noqa: PLC0415 - as above
     import mcp.client.streamable_http  # noqa: PLC0415 - as above
+    import mcp.client.subscriptions  # noqa: PLC0415 - as above
     import mcp.types  # noqa: PLC0415 - as above
     import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
 
-    from agents.mcp_session import Lines, end_request, join_address, read_message, stop_process  # noqa: PLC0415 - as above
+    from agents.mcp_session import (  # noqa: PLC0415 - as above
+        Lines,
+        end_request,
+        join_address,
+        read_message,
+        reconnect,
+        stop_process,
+    )
 
     # The packages write each message out for a log that nobody reads, and copy a long text for each list that it is in.
     for kind in get_args(mcp.types.JSONRPCMessage):
@@ -351,6 +359,9 @@ def use_mcp() -> None:
     mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
     mcp.client.sse.urljoin = join_address  # type: ignore[assignment, attr-defined]  # what a server says is its address
     http = mcp.client.streamable_http.StreamableHTTPTransport
+    http._handle_reconnection = reconnect  # type: ignore[assignment, method-assign]  # noqa: SLF001 - no other way
+    # Changes are heard as messages; events that nobody takes would be kept.
+    mcp.client.subscriptions.ListenRoute.deliver = lambda *_: None  # type: ignore[method-assign]
     http._consume_modern_cancellation = end_request  # type: ignore[assignment, method-assign]  # noqa: SLF001 - no other way
     if sys.platform != "win32":  # where the package lets nothing live on
         mcp.client.stdio._stop_server_process = stop_process  # type: ignore[assignment]  # noqa: SLF001 - no other way

@@ -161,4 +161,4 @@ def _names(tools: Sequence[tuple[str, str]], taken: Iterable[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:MAX_NAME] or "tool"
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name[:MAX_NAME]) or "tool"

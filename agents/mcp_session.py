@@ -7,8 +7,9 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urljoin
 
 import mcp.client.stdio
@@ -18,7 +19,7 @@ from anyio import BrokenResourceError
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 from fastmcp.client.transports.base import TransportOptions, VersionAwareClientSession
-from mcp.client.streamable_http import StreamableHTTPTransport
+from mcp.client.streamable_http import MAX_RECONNECTION_ATTEMPTS, StreamableHTTPTransport
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 from pydantic import ConfigDict, TypeAdapter
@@ -30,7 +31,7 @@ from agents.shortening import shorten
 log = structlog.get_logger()
 
 MAX_LISTED = 1_000  # tools that are looked at
-TOLD = ("name", "description", "inputSchema")  # of a tool; never the schema of its results
+OF_LISTINGS = {"tools", "nextCursor", "ttlMs", "cacheScope", "resultType"}
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # bytes that a process writes as one message
 MAX_WIDE = 4_000_000  # characters of one with signs for which Python takes four bytes for each; it is kept three times
@@ -44,10 +45,13 @@ MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each ta
 # up to 40 us and 4 KB.
 MAX_ASKED = 100
 MAX_ASKED_CHARACTERS = 1_000  # of it, and of its method and number
-MAX_LIST = 500  # items of a list in a tool's schema: for each reference to one of them all of those before are counted
+MAX_REQUIRED = 500  # arguments of a tool, or of an object in them
+MAX_TOOL_NAME = 1_000  # characters
+PART_BYTES = 8  # as which each list, object and what is in them counts in a listing
 # Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
 MAX_BITS = 1_024
-MAX_ADDRESS = 2_000  # characters
+MAX_ADDRESS = 2_000  # characters, also of a cursor and of an event's id
+MAX_TURNS = 100
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -61,6 +65,7 @@ class Session(VersionAwareClientSession):
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self._listed = self._listed_bytes = 0
+        self._named: set[str] = set()  # tools in this listing
         self._send = self._dispatcher.send_raw_request
         self._dispatcher.send_raw_request = self._send_bounded  # type: ignore[method-assign]
         self._open = 0  # requests of the server
@@ -82,51 +87,89 @@ class Session(VersionAwareClientSession):
 
     async def _send_bounded(self, method: str, params: Any, *args: Any, **how: Any) -> dict[str, Any]:
         answer = await self._send(method, params, *args, **how)
-        leave_out_numbers(answer)
-        if method == "tools/list" and isinstance(tools := answer.get("tools"), list):
-            if not (params or {}).get("cursor"):
-                self._listed = self._listed_bytes = 0
-            self._listed_bytes += len(to_json(tools))
-            answer["tools"] = [_read_of(tool) for tool in tools[: MAX_LISTED - self._listed]]
-            self._listed += len(tools)
-            if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
-                answer.pop("nextCursor", None)
+        if method == "tools/list" and isinstance(answer.get("tools"), list):
+            self._bound_listing(answer, is_first=not (params or {}).get("cursor"))
+        elif method == "tools/call":
+            bound_result(answer)
         else:
-            shorten(answer, MAX_ITEMS, MAX_PARTS if method == "tools/call" else MAX_ITEMS, MAX_TEXT)
-            if method != "tools/call" and len(to_json(answer)) > MAX_OTHER_BYTES:
+            leave_out_numbers(answer)
+            shorten(answer, MAX_ITEMS, MAX_ITEMS, MAX_TEXT)
+            if len(to_json(answer)) > MAX_OTHER_BYTES:
                 answer.clear()  # which is refused, but does not take long to quote
-        if method == "tools/call":
-            shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
         return answer
 
+    def _bound_listing(self, answer: dict[str, Any], *, is_first: bool) -> None:
+        """Bounds a page of a listing, which may be the last then."""
+        leave_out_numbers(answer)
+        if is_first:
+            self._listed, self._listed_bytes, self._named = 0, 0, set()
+        tools = answer["tools"]
+        told = to_json(tools)
+        self._listed_bytes += len(told) + PART_BYTES * (told.count(b",") + told.count(b"[") + told.count(b"{"))
+        read = [_read_of(tool) for tool in tools[: MAX_LISTED - self._listed] if _has_name(tool)]
+        self._listed += len(tools)
+        cursor = answer.get("nextCursor")
+        for name in answer.keys() - OF_LISTINGS:
+            del answer[name]
+        answer["tools"] = read
+        self._named |= {tool["name"] for tool in read}
+        is_much = self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES
+        if is_much or not isinstance(cursor, str) or len(cursor) > MAX_ADDRESS:
+            answer.pop("nextCursor", None)
+        # Of a listing with several pages the package keeps what earlier listings had.
+        for kept in (self._tool_output_schemas, self._tool_listed_versions, self._x_mcp_header_maps):
+            for name in [] if "nextCursor" in answer else [*kept.keys() - self._named]:
+                kept.pop(name, None)
 
-def _read_of(tool: object) -> object:
+
+def bound_result(answer: dict[str, Any]) -> None:
+    """Bounds the result of a call. What has a structure and would be cut is left out where the same is there as text:
+    of the text the model is told that it was cut."""
+    structure = answer.get("structuredContent")
+    told = to_json(structure)
+    content = answer.get("content")
+    items = [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+    for item in items:
+        for name in ("_meta", "annotations"):  # which nobody reads
+            item.pop(name, None)
+    leave_out_numbers(answer)
+    shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
+    if structure is not None and to_json(structure) != told and any(item.get("type") == "text" for item in items):
+        del answer["structuredContent"]
+    shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
+
+
+def _has_name(tool: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(tool, dict) and isinstance(name := tool.get("name"), str) and 0 < len(name) <= MAX_TOOL_NAME
+
+
+def _read_of(tool: dict[str, Any]) -> dict[str, Any]:
     """What is read of a tool in a listing: of the rest, each icon takes 10 us to validate. Of too large a schema only
     its size, for which the tool is left out: the package keeps a path of names for each argument in it that a header is
-    to repeat, and one name may be as long as the message. One that is not sound is read as one of any arguments."""
-    if not isinstance(tool, dict):
-        return tool
-    read = {name: tool[name] for name in TOLD if name in tool}
-    for name in TOLD:
-        if isinstance(text := read.get(name), str):
-            read[name] = text[:MAX_TOOL_BYTES]
-    schema = tool.get("inputSchema")
-    if (size := len(to_json(schema))) > MAX_TOOL_BYTES:
+    to repeat, and one name may be as long as the message."""
+    read: dict[str, Any] = {"name": tool["name"], "inputSchema": _sound(tool.get("inputSchema"))}
+    if isinstance(description := tool.get("description"), str):
+        read["description"] = description[:MAX_TOOL_BYTES]
+    if (size := len(to_json(read["inputSchema"]))) > MAX_TOOL_BYTES:
         read["inputSchema"] = {"type": "object", "$comment": " " * size}
-    elif isinstance(schema, dict) and not _is_sound(schema):
-        log.warning("mcp_schema_refused", meaning="the model is not told which arguments a tool takes")
-        read["inputSchema"] = {"type": "object"}
     return read
 
 
-def _is_sound(schema: dict[str, Any]) -> bool:
-    """Whether the arguments of a schema are such as the package validates, one after another, and no list is long."""
-    properties, required = schema.get("properties", {}), schema.get("required", [])
+def _sound(schema: object) -> dict[str, Any]:
+    """The schema of a tool's arguments without what the package would refuse, one fault after another, and all other
+    tools with it; and without long lists of required arguments, through which some providers' schemas look for each."""
+    sound = {**schema, "type": "object"} if isinstance(schema, dict) else {"type": "object"}
+    properties, required = sound.get("properties", {}), sound.get("required", [])
     if not (isinstance(properties, dict) and all(isinstance(each, dict | bool) for each in properties.values())):
-        return False
+        del sound["properties"]
     if not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
-        return False
-    return all(len(each) <= MAX_LIST for each in _holders(schema) if isinstance(each, list))
+        del sound["required"]
+    if not isinstance(sound.get("$schema", ""), str):
+        del sound["$schema"]
+    for each in _holders(sound):
+        if isinstance(each, dict) and isinstance(needed := each.get("required"), list) and len(needed) > MAX_REQUIRED:
+            del each["required"]
+    return sound
 
 
 def leave_out_numbers(data: object) -> None:
@@ -227,6 +270,23 @@ def end_request(transport: StreamableHTTPTransport, message: SessionMessage) -> 
         if post:
             post.scope.cancel()
     return is_told
+
+
+_reconnect = StreamableHTTPTransport._handle_reconnection  # noqa: SLF001 - as above
+TURNS: ContextVar[int] = ContextVar("TURNS", default=0)  # how often a request's stream was opened again
+
+
+async def reconnect(
+    transport: StreamableHTTPTransport, request: Any, last_id: str, retry_ms: int | None = None, attempt: int = 0
+) -> None:
+    """Opens a request's stream again, MAX_TURNS times at most: the package does so within the one before."""
+    token = TURNS.set(TURNS.get() + 1)
+    try:
+        if TURNS.get() > MAX_TURNS or len(last_id) > MAX_ADDRESS:
+            attempt = MAX_RECONNECTION_ATTEMPTS  # by which it is given up
+        await _reconnect(transport, request, last_id, retry_ms, attempt)
+    finally:
+        TURNS.reset(token)
 
 
 OPTIONS = TransportOptions(session_class=Session)

@@ -22,6 +22,8 @@ import anyio
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from mcp.client.subscriptions import ListenRoute, ResourceUpdated
+from mcp.types import SubscriptionFilter
 from structlog.testing import capture_logs
 
 from agents.mcp_connection import MAX_MADE, MAX_MADE_BYTES, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
@@ -31,14 +33,15 @@ from agents.mcp_session import (
     MAX_BITS,
     MAX_ITEMS,
     MAX_LINE,
-    MAX_LIST,
     MAX_LISTED,
     MAX_LISTED_BYTES,
     MAX_OPEN,
     MAX_PARTS,
+    MAX_REQUIRED,
     MAX_TEXT,
     MAX_WIDE,
     Lines,
+    bound_result,
     leave_out_numbers,
 )
 from agents.shortening import SHORT
@@ -743,6 +746,44 @@ async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the
     assert opened[3] - opened[0] > 1.5 * apart  # the first may have come late
 
 
+@pytest.mark.parametrize("long_id", [False, True])
+async def test_the_stream_of_a_request_is_opened_again_so_often_at_most(
+    long_id: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time within the one before, whose id and response stay."""
+    monkeypatch.setattr("agents.mcp_session.MAX_TURNS", 5)
+    use_mcp()
+    opened = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal opened
+        asked = await request.json() if request.method == "POST" else {}
+        if request.method == "GET" or asked.get("method") == "tools/call":
+            opened += request.method == "GET" and "Last-Event-ID" in request.headers
+            text = f"id: {opened}{'x' * (long_id * 3_000)}\nretry: 0\ndata:\n\n"
+            return web.Response(text=text, content_type="text/event-stream")
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
+        told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
+        if asked.get("method") == "initialize":
+            told = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
+        elif asked.get("method") == "tools/list":
+            told = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    async with serving(answer) as server, running(server, replace(SOON, listed=0)) as connection:
+        assert "exhausted" in await connection.call("t", {})
+        assert opened == (0 if long_id else 5)
+
+
+async def test_events_of_a_subscription_that_nobody_takes_are_not_kept() -> None:
+    use_mcp()
+    route = ListenRoute()
+    route.set_acked(SubscriptionFilter(resource_subscriptions=["x"]))
+    for number in range(9):
+        route.deliver(ResourceUpdated(uri=f"{number}"))
+    assert not route._pending
+
+
 async def test_pictures_of_a_server_by_http_may_take_as_much_in_an_event_as_an_answer_has_room_for() -> None:
     picture = b"\x89PNG\r\n\x1a\n".ljust(MAX_MADE_BYTES, b"\0")
 
@@ -808,7 +849,7 @@ async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_al
 
 
 @asynccontextmanager
-async def listing(*tools: dict[str, object]) -> AsyncIterator[Watched]:
+async def listing(*tools: object) -> AsyncIterator[Watched]:
     """The connection to a server with these tools."""
 
     async def answer(request: web.Request) -> web.Response:
@@ -830,25 +871,74 @@ async def test_what_is_not_read_of_a_tool_is_not_validated() -> None:
         assert [tool.name for tool in connection.tools] == ["t"]
 
 
+SOUND = {"type": "object", "properties": {"zone": {"enum": [f"{n}" for n in range(600)]}}, "required": ["zone"]}
+
+
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "left"),
     [
-        {"properties": {f"{n}": 5 for n in range(1_500)}},
-        {"properties": []},
-        {"required": [1] * 2_000},
-        {"required": 5},
-        {"properties": {"a": {"enum": [0] * (MAX_LIST + 1)}}},
+        (SOUND, SOUND),
+        (SOUND | {"properties": {f"{n}": 5 for n in range(1_500)}}, {"type": "object", "required": ["zone"]}),
+        (SOUND | {"properties": []}, {"type": "object", "required": ["zone"]}),
+        (SOUND | {"required": [1] * 1_000}, {"type": "object", "properties": SOUND["properties"]}),
+        (SOUND | {"required": None}, {"type": "object", "properties": SOUND["properties"]}),
+        (SOUND | {"type": "array", "$schema": 5}, SOUND),
+        ({"properties": {"a": {"required": ["a"] * (MAX_REQUIRED + 1)}}}, {"type": "object", "properties": {"a": {}}}),
+        ({}, {"type": "object"}),
+        (None, {"type": "object"}),
     ],
-    ids=["properties", "no properties", "required", "what is required", "a long list"],
+    ids=["sound", "properties", "no properties", "required", "nothing", "type", "long", "empty", "none"],
 )
-async def test_a_tool_whose_schema_is_wrong_or_has_a_long_list_may_be_called_with_any_arguments(
-    wrong: dict[str, object],
+async def test_what_is_wrong_with_a_tool_is_left_out_and_the_rest_and_all_other_tools_stay(
+    wrong: object, left: dict[str, object]
 ) -> None:
-    """In a long list the package counts for each reference to an item; of what is wrong it collects each error."""
-    tools: list[dict[str, object]] = [{"name": f"t{n}", "inputSchema": {"type": "object", **wrong}} for n in range(40)]
+    """Of what is wrong the package collects each fault."""
+    tools: list[object] = [{"name": f"t{n}", "description": 5, "inputSchema": wrong} for n in range(40)]
+    tools += [{"name": 5, "inputSchema": SCHEMA}, {"inputSchema": SCHEMA}, "none"]
     async with longest_step() as seconds, listing({"name": "sound", "inputSchema": SCHEMA}, *tools) as connection:
-        assert [tool.parameters_json_schema for tool in connection.tools] == [SCHEMA] + [{"type": "object"}] * 40
+        assert [tool.parameters_json_schema for tool in connection.tools] == [SCHEMA] + [left] * 40
     assert seconds() < 0.3  # it was 0.7 s with 42 tools, and one such tool was the end of all others
+
+
+@pytest.mark.parametrize("count", [3, 5_000])
+async def test_what_would_be_cut_of_a_structure_is_told_as_the_text_that_says_the_same(count: int) -> None:
+    structure = {"rows": [1] * count}
+    answer = {"content": [{"type": "text", "text": json.dumps(structure)}], "structuredContent": structure}
+    bound_result(answer)
+    assert ("structuredContent" in answer) is (count == 3)
+    assert json.loads(answer["content"][0]["text"]) == {"rows": [1] * count}  # type: ignore[index]
+
+
+async def test_a_listing_keeps_nothing_of_those_before_it_nor_more_than_is_read() -> None:
+    asked_for = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal asked_for
+        asked = await request.json() if request.method == "POST" else {}
+        told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
+        if asked.get("method") == "initialize":
+            about = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "new", "version": "1"}}
+            told = {"result": {"protocolVersion": "2025-06-18", **about}}
+        elif asked.get("method") == "tools/list":
+            asked_for += 1
+            cursor = (asked.get("params") or {}).get("cursor")
+            page = {
+                "tools": [{"name": f"t{asked_for}", "inputSchema": SCHEMA}],
+                "nextCursor": "x" * (9_000 if cursor else 9),
+            }
+            told = {"result": {**page, "unread": "x" * 9_000}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    use_mcp()
+    async with serving(answer) as server, running(server) as connection:
+        toolset = connection._toolset
+        assert toolset is not None
+        for _ in range(4):
+            await connection._list(toolset)
+        assert [tool.name for tool in connection.tools] == ["t9", "t10"]
+        session: Any = toolset.client.session
+        assert set(session._tool_output_schemas) <= {"t9", "t10"}
+        assert set(session._tool_listed_versions) | set(session._x_mcp_header_maps) <= {"t9", "t10"}
 
 
 async def test_the_address_that_a_server_of_the_oldest_protocol_tells_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
