@@ -24,7 +24,7 @@ from pydantic_ai.messages import ToolCallPartDelta
 from pydantic_ai.models import StreamedResponse
 
 from agents.failures import may_be_billed, was_sent
-from agents.shortening import shorten_one, shorten_response
+from agents.shortening import MAX_ERROR_CHARACTERS, MAX_SAID, TEXT, shorten_error, shorten_response
 
 log = structlog.get_logger()
 
@@ -86,13 +86,14 @@ async def of_few_parts(
     opening: AbstractAsyncContextManager[StreamedResponse], most: int
 ) -> AsyncIterator[StreamedResponse]:
     """Opens the stream of a response, and refuses it if it has more than so many parts, or a call of a tool without a
-    name whose arguments are an object, which is looked at whenever a piece of it came: no event tells of such calls."""
+    name that has objects, which is looked at whenever a piece of it came: no event tells of such calls."""
     async with opening as stream:
         parts = stream._parts_manager._parts  # noqa: SLF001 - there is no other way
 
         def is_too_much() -> bool:
             nameless = (part for part in parts if isinstance(part, ToolCallPartDelta))
-            return len(parts) > most or any(isinstance(part.args_delta, dict) for part in nameless)
+            with_objects = (isinstance(part.args_delta, dict) or part.provider_details for part in nameless)
+            return len(parts) > most or any(with_objects)
 
         token = IS_TOO_MUCH.set(is_too_much)
         try:
@@ -143,7 +144,10 @@ def _shortening(kind: Any, waits: float) -> type:
         that; copies of the client have this class, too."""
 
         def _process_response_data(self, *, data: object, **how: Any) -> Any:
-            shorten_response(data, how["response"].extensions, counts)
+            response = how["response"]
+            shorten_response(data, response.extensions, counts)
+            if response.extensions[TEXT] > MAX_SAID:
+                raise _refused(sys.modules[type(response).__module__], f"it says more than {MAX_SAID:,} characters")
             return super()._process_response_data(data=data, **how)
 
         def _make_sse_decoder(self) -> Any:
@@ -234,24 +238,38 @@ class ShorteningErrors:
 
     async def aiter_bytes(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         async for event in self.decoder.aiter_bytes(chunks):
-            event.json = partial(_parsed, event.event, event.json)
+            if event.event == "error":
+                event._data = _short_text(event.data)  # noqa: SLF001 - there is no other way
+            else:
+                event.json = partial(_parsed, event.json)
             yield event
 
 
-def _parsed(event: str | None, parse: Callable[[], Any]) -> Any:
+def _parsed(parse: Callable[[], Any]) -> Any:
     data = parse()
-    if event == "error" or (isinstance(data, dict) and "error" in data):
-        shorten_one(data)
+    if isinstance(data, dict) and "error" in data:
+        shorten_error(data)
     return data
 
 
 def _shortened(response: Any) -> Any:
-    """An error with its body shortened: clients and their callers write it out several times."""
-    with suppress(ValueError, RuntimeError):  # it is no JSON, nested too deeply, or was not read
-        shorten_one(body := response.json())
+    """An error with a shorter body."""
+    with suppress(RuntimeError):  # it was not read
         kind, told = type(response), {"headers": response.headers, "request": response.request}
-        return kind(response.status_code, content=json.dumps(body).encode(), **told)
+        shortened = kind(response.status_code, content=_short_text(response.text).encode(), **told)
+        shortened.encoding = "utf-8"  # whatever its headers say, as above
+        return shortened
     return response
+
+
+def _short_text(text: str) -> str:
+    """What says an error, shortened: it is written out several times, and kept while others are asked."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):  # it is no JSON, or nested too deeply
+        return text[:MAX_ERROR_CHARACTERS]
+    shorten_error(data)
+    return json.dumps(data)
 
 
 @dataclass(eq=False)

@@ -59,6 +59,7 @@ MAX_SIGNED_CHARACTERS = 1_000_000
 FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece of a part, which need not count
 MAX_PARTS = 1_000  # of one answer: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
+MAX_ID = 256  # characters of a response's
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts
 # The errors of servers for a model without tools: Ollama, OpenRouter, vLLM, Groq.
 NO_TOOLS = re.compile(
@@ -227,7 +228,7 @@ class Run:
             case PartStartEvent(part=ToolCallPart() as call):
                 self._count(str(call.args or ""), f"{call.tool_name}{call.tool_call_id}")
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
-                self._count(str(call.args_delta or ""), f"{call.tool_name_delta or ''}{call.tool_call_id or ''}")
+                self._count(str(call.args_delta or ""), call.tool_name_delta or "")  # its id is in each piece
             case PartStartEvent(part=part):
                 self.signed += len(repr(part))
 
@@ -393,7 +394,7 @@ def _weight(text: str) -> int:
 
 
 def _length(value: object) -> int:
-    """The length of what a provider sent as a text, which its client does not validate."""
+    """The length of what a provider sent as a text; its client does not validate it."""
     return len(value if isinstance(value, str) else repr(value)) if value else 0
 
 
@@ -403,7 +404,7 @@ def _bytes(text: str) -> int:
 
 def sanitized(response: ModelResponse) -> ModelResponse:
     """The response without lone surrogates and bare thoughts, with valid, unique ids of tool calls, and no more text
-    than is taken: of blank text no event tells."""
+    and details than are taken: of those of the response, and of blank text, no event tells."""
     ids, room = Counter(call.tool_call_id for call in response.tool_calls), MAX_OUTPUT_CHARACTERS
     parts: list[ModelResponsePart] = []
     for part in response.parts:
@@ -425,7 +426,11 @@ def sanitized(response: ModelResponse) -> ModelResponse:
                 parts.append(replace(part, content=_clean(part.content)))
             case _:
                 parts.append(part)
-    return replace(response, parts=parts)
+    details = {k: v for k, v in (response.provider_details or {}).items() if len(repr(v)) <= FEW_DETAILS} or None
+    known = response_id[:MAX_ID] if isinstance(response_id := response.provider_response_id, str) else None
+    failed = response.failed_attempts and [replace(each, error=None) for each in response.failed_attempts]
+    told = {"provider_details": details, "provider_response_id": known, "failed_attempts": failed}
+    return replace(response, parts=parts, **told)  # type: ignore[arg-type]
 
 
 def _details(event: ModelResponseStreamEvent) -> dict[str, Any]:

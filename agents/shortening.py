@@ -16,10 +16,11 @@ MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, a
 # Of all texts of an event or body together, and of one key: twice what an answer may have, as some servers tell each
 # thought twice. What is done to a text takes up to 4 us a character.
 MAX_CHARACTERS = 128_000
+MAX_ERROR_CHARACTERS = 10_000  # of an error
 MAX_KEY = 256
 SHORT = 64  # characters of a text that stays, such as a type: else nothing of what has it could be read
-# Where the texts are that a response says. In all its events together they have as many characters as follows, which is
-# as often as OpenAI repeats the longest answer: clients hold some texts back, of which no event tells then.
+# Where the texts are that a response says. In all its events together they may have as many characters as follows, more
+# than OpenAI sends by repeating the longest answer: clients hold some texts back, of which no event tells then.
 SAID = frozenset({"arguments", "content", "delta", "partial_json", "refusal", "text", "thinking"})
 MAX_SAID = 320_000
 # Not read, but kept to be sent again. Deeper than any of them is, it counts as any text.
@@ -30,25 +31,25 @@ MAX_NAME = 64  # characters of one
 # Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
 # for each of them.
 MAX_MODEL_NAME = 256
-ROOM = "parley_room"  # of a response: how many characters it may still say
+TEXT = "parley_text"  # of a response: how many characters it said
 HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 
 
 def shorten_response(data: object, so_far: dict[str, Any], counts: set[str]) -> None:
-    """Shortens an event or body of a response before it is validated. so_far: what is known of the response; counts: as
-    in leave_out_counts()."""
+    """Shortens an event or body of a response before it is validated. so_far: what is known of the response, to which
+    is added how many characters it said, as TEXT; counts: as in leave_out_counts()."""
     if isinstance(data, dict):
         leave_out(data, so_far)
         cut_model_name(data)
-    shorten_one(data)
-    cut_said(data, so_far)
+    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
+    so_far[TEXT] = so_far.get(TEXT, 0) + said_in(data)
     leave_out_counts(data, counts)
 
 
-def shorten_one(data: object) -> None:
-    """Shortens an event or body, also an error, whatever came before it."""
-    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
+def shorten_error(data: object) -> None:
+    """Shortens what a server says went wrong, which is written out several times, and kept while others are asked."""
+    shorten(data, MAX_ITEMS, MAX_KEYS, MAX_ERROR_CHARACTERS, MAX_DEPTH, opaque=())
 
 
 def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
@@ -61,9 +62,13 @@ def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
     if data.get("object") == "response":
         data |= {"instructions": None, "tools": []}
     if isinstance(choices := data.get("choices"), list):
+        for name in [name for name, value in data.items() if isinstance(value, list) and value is not choices]:
+            del data[name]  # Perplexity repeats all sources
         del choices[1:]  # only the first is read
         for choice in filter(lambda each: isinstance(each, dict), choices):
             _leave_out_of_choice(choice, data, so_far)
+    if isinstance(item := data.get("item"), dict) and not isinstance(item.get("phase"), str):
+        item.pop("phase", None)  # as above
     match data:  # the sources, each of which pydantic-ai looks for in the text
         case {"type": "response.output_text.annotation.added"}:
             data["type"] = NO_NEWS
@@ -75,6 +80,12 @@ def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
 
 def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: dict[str, Any]) -> None:
     choice.pop("logprobs", None)
+    if "delta" in choice:
+        choice.pop("message", None)  # of Perplexity's, the text so far
+    calls = delta.get("tool_calls") if isinstance(delta := choice.get("delta"), dict) else None
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict) and not isinstance(call.get("id"), str):
+            call["id"] = None  # whatever it is would be kept
     for said in (choice.get("delta"), choice.get("message")):
         if isinstance(said, dict):
             said.pop("annotations", None)
@@ -90,18 +101,17 @@ def cut_model_name(data: dict[str, Any]) -> None:
             holder["model"] = name[:MAX_MODEL_NAME]
 
 
-def cut_said(data: object, so_far: dict[str, Any]) -> None:
-    """Cuts what an event says to what is left of MAX_SAID. so_far: what is known of the response."""
-    room: int = so_far.get(ROOM, MAX_SAID)
-    nested = [data]
+def said_in(data: object) -> int:
+    """The characters of what an event says."""
+    said, nested = 0, [data]
     for each in nested:  # the list grows meanwhile
         if isinstance(each, dict):
-            room = _cut_texts(each, [key for key in each if key in SAID], room)
+            said += sum(len(text) for key, text in each.items() if key in SAID and isinstance(text, str))
             nested += each.values()
         elif isinstance(each, list):
-            room = _cut_texts(each, range(len(each)), room)
+            said += sum(len(text) for text in each if isinstance(text, str))
             nested += each
-    so_far[ROOM] = room
+    return said
 
 
 def leave_out_counts(data: object, known: set[str]) -> None:

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import httpx2
@@ -22,8 +22,8 @@ from aiohttp import web
 from openai import _models
 from pydantic_ai import Agent, Tool
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, ThinkingPart
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.messages import ModelRequest, ModelRequestAttempt, ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.models.openai import _responses_streaming
 from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
@@ -58,6 +58,7 @@ from agents.shortening import (
     MAX_NAMES,
     MAX_SAID,
     SHORT,
+    shorten_response,
 )
 from conversation import ChannelConversation
 from decider import JudgeError
@@ -475,13 +476,94 @@ async def test_a_server_knows_a_client_again_by_a_few_cookies() -> None:
     assert sent == ["", "node=1", "node=2"]
 
 
-async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve) -> None:
-    headers = {"Content-Type": "text/plain; charset=punycode"}  # whose time is quadratic
-    serve(web.Response(body=b"no " + b"9" * (MAX_BODY_BYTES - 3), status=400, headers=headers))
-    outcome = await asked()
+@pytest.mark.parametrize("kind", ["text/plain", "application/json"])
+async def test_an_encoding_that_takes_long_to_decode_is_not_heeded(serve: Serve, kind: str) -> None:
+    headers = {"Content-Type": f"{kind}; charset=punycode"}  # whose time is quadratic
+    body = b"no " + b"9" * (MAX_BODY_BYTES - 30)
+    serve(web.Response(body=b'{"no": "%b"}' % body if "json" in kind else body, status=400, headers=headers))
+    await asked()  # what is imported at first takes longer
+    async with longest_step() as seconds:
+        outcome = await asked()
     assert isinstance(outcome, Failure)
     assert outcome.kind is FailureKind.REJECTED
-    assert outcome.detail.endswith("body: no …")
+    assert "no" in outcome.detail
+    assert seconds() < 0.2
+
+
+async def test_what_perplexity_repeats_in_each_piece_is_left_out(serve: Serve) -> None:
+    """The text so far, and all sources. https://docs.perplexity.ai/docs/sonar/pro-search/stream-mode"""
+    words = [f"word{number} " for number in range(1_000)]
+    sources = [f"https://source.example/{number}" for number in range(50)]
+    pieces = []
+    for number, word in enumerate(words):
+        choice = {"index": 0, "delta": {"content": word}, "message": {"content": "".join(words[: number + 1])}}
+        body = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "citations": sources}
+        pieces.append(b"data: " + json.dumps(body | {"choices": [choice]}).encode() + b"\n\n")
+    serve(web.Response(body=b"".join(pieces) + event({}, "stop"), content_type=STREAM))
+    outcome = await asked()
+    assert isinstance(outcome, Answer)
+    assert outcome.text == "".join(words)
+
+
+@pytest.mark.parametrize("name", ["openai-chat:m", "openrouter:openai/m"])
+async def test_long_arguments_in_small_pieces_are_taken(
+    serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pydantic-ai tells the id of their call with each piece."""
+    at_open_router(monkeypatch)
+    arguments = json.dumps({"words": "word " * 3_000})
+    pieces = [arguments[start : start + 4] for start in range(0, len(arguments), 4)]
+    begun: dict[str, Any] = {"index": 0, "id": "call_" + "x" * 24, "function": {"name": "look_up", "arguments": ""}}
+    calls = [begun, *({"index": 0, "function": {"arguments": piece}} for piece in pieces)]
+    body = b"".join(event({"tool_calls": [call]}, more=OF_OPEN_ROUTER) for call in calls)
+    serve(web.Response(body=body + event({}, "tool_calls", more=OF_OPEN_ROUTER), content_type=STREAM))
+    heard: list[str] = []
+
+    def look_up(words: str) -> str:
+        heard.append(words)
+        serve(
+            web.Response(body=event({"content": "So."}, more=OF_OPEN_ROUTER) + event({}, "stop"), content_type=STREAM)
+        )
+        return "nothing"
+
+    async with build_model("MODEL", name) as model:
+        await GeneralAgent(model, tools=[Tool(look_up, takes_ctx=False)]).respond(REQUEST, lambda _text: None)
+    assert heard == ["word " * 3_000]
+
+
+def test_what_is_an_object_in_place_of_a_text_is_not_kept() -> None:
+    """Of the phase of an item, and of the id of a call without a name, no event tells."""
+    nested = {"a": {"b": {}}}
+    item = {"type": "response.output_item.added", "item": {"id": "i", "type": "message", "phase": nested}}
+    call = {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": nested}]}}]}
+    for data in (item, call):
+        shorten_response(data, {}, set())
+    assert "phase" not in item["item"]
+    assert call["choices"][0]["delta"]["tool_calls"] == [{"index": 0, "id": None}]  # type: ignore[index]
+
+
+def test_of_what_a_response_has_beside_its_parts_little_is_kept() -> None:
+    attempt = ModelRequestAttempt(
+        model_name="m", outcome="error", error="x" * 9_000, timestamp=NOON, duration=timedelta(0)
+    )
+    details = {"finish_reason": "stop", "diagnostics": {"data": "x" * 9_000}}
+    kept = sanitized(
+        ModelResponse([], provider_details=details, provider_response_id="x" * 9_000, failed_attempts=[attempt])
+    )
+    assert kept.provider_details == {"finish_reason": "stop"}
+    assert len(kept.provider_response_id or "") == 256
+    assert [failed.error for failed in kept.failed_attempts or ()] == [None]
+
+
+@pytest.mark.parametrize("form", ["%s", "{%s"])
+async def test_an_error_in_a_stream_is_short(serve: Serve, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept while the next model is asked, and with the answer."""
+    at_anthropic(monkeypatch)
+    large = {"error": {"type": "api_error", "message": "no", "data": "x" * 400_000}}
+    body = f"event: error\ndata: {form % json.dumps(large)}\n\n"
+    with pytest.raises(ModelAPIError) as raised:
+        await response_to(serve, "anthropic:m", named(BEGUN) + body.encode())
+    assert len(f"{raised.value}{raised.value.__cause__}") < 50_000
 
 
 async def test_the_name_under_which_a_model_answers_is_cut_before_its_price_is_looked_up(
@@ -616,7 +698,7 @@ async def test_of_blank_text_that_no_event_tells_only_so_much_is_kept(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("VLLM_BASE_URL", os.environ["OPENAI_BASE_URL"])
-    blank = " " * 400_000
+    blank = " " * 50_000
     content = {"text": blank, "parts": [{"type": "text", "text": blank}], "texts": [blank]}[kind]
     begun = event({"content": "so"}) + event({"reasoning": "why"})
     body = begun + event({"content": content}) * 5 + event({"content": "it is"}) + event({}, "stop")
@@ -804,10 +886,9 @@ async def test_of_signatures_that_are_no_texts_only_so_much_is_kept(
     begins = {"type": "content_block_start", "index": 0, "content_block": thought}
     told = each_its_own(begins, 10).replace(b"data: ", b"event: content_block_start\ndata: ")
     serve(web.Response(body=named(BEGUN) + told, content_type=STREAM))
-    model, asked_for = build_model("MODEL", "anthropic:m"), [ModelRequest.user_text_prompt("what?")]
-    async with model, model_request_stream(model, asked_for) as stream:
-        heard = [event.delta.signature_delta or "" async for event in stream if isinstance(event, PartDeltaEvent)]  # type: ignore[union-attr]
-    assert sum(map(len, chain(*heard))) <= MAX_SAID
+    outcome = await asked("anthropic:m")
+    assert isinstance(outcome, Failure)
+    assert f"more than {MAX_SAID:,} characters" in outcome.detail
 
 
 async def test_sources_are_not_looked_at_all_together_at_the_end_of_a_text(
