@@ -533,13 +533,13 @@ async def test_long_arguments_in_small_pieces_are_taken(
 
 def test_what_is_an_object_in_place_of_a_text_is_not_kept() -> None:
     """Of the phase of an item, and of the id of a call without a name, no event tells."""
-    nested = {"a": {"b": {}}}
-    item = {"type": "response.output_item.added", "item": {"id": "i", "type": "message", "phase": nested}}
-    call = {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": nested}]}}]}
+    nested: dict[str, object] = {"a": {"b": {}}}
+    item: dict[str, Any] = {"type": "response.output_item.added", "item": {"id": "i", "phase": nested}}
+    call: dict[str, Any] = {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": nested}]}}]}
     for data in (item, call):
         shorten_response(data, {}, set())
     assert "phase" not in item["item"]
-    assert call["choices"][0]["delta"]["tool_calls"] == [{"index": 0, "id": None}]  # type: ignore[index]
+    assert call["choices"][0]["delta"]["tool_calls"] == [{"index": 0, "id": None}]
 
 
 def test_of_what_a_response_has_beside_its_parts_little_is_kept() -> None:
