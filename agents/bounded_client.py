@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from http.cookiejar import CookieJar
 from importlib import import_module
 from typing import Any
@@ -21,9 +21,9 @@ from typing import Any
 import structlog
 from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
 from pydantic_ai.messages import ToolCallPartDelta
-from pydantic_ai.models import StreamedResponse
+from pydantic_ai.models import Model, StreamedResponse
 
-from agents.failures import may_be_billed, was_sent
+from agents.failures import MAX_CAUSES, may_be_billed, was_sent
 from agents.shortening import MAX_ERROR_CHARACTERS, MAX_SAID, TEXT, shorten_error, shorten_response
 
 log = structlog.get_logger()
@@ -39,6 +39,8 @@ PART_BYTES = 16
 MAX_RESPONSE_BYTES = 12 * 1024 * 1024
 KEPT_PART_BYTES = 8
 MAX_EVENTS = 40_000
+MAX_PARTS = 1_000  # of an answer: each takes the longer to add the more there are
+LEAST_BYTES = 100  # as which each piece of an event or body counts at least
 MAX_LINES = 10_000  # of an event: Anthropic's client takes 3 us for each, in one go
 PATIENCE_SECONDS = 40.0  # of the 60 after which an answer of which nothing came is given up
 BYTES_AT_ONCE = 4_096  # passed on before other tasks run: 1,400 empty events
@@ -81,19 +83,31 @@ def not_repeating(is_outdated: Callable[[], bool]) -> Iterator[None]:
         OUTDATED.reset(token)
 
 
+def bound_parts(model: Model) -> None:
+    """Makes a model refuse a response that has more than MAX_PARTS parts, or a call of a tool without a name that has
+    objects, which is looked at whenever a piece of it came: no event tells of such calls, and a model with fallbacks
+    waits for the first event."""
+    kind: Any = type(model)
+
+    class Bounded(kind):  # type: ignore[misc]
+        @asynccontextmanager
+        async def request_stream(self, *what: Any, **how: Any) -> AsyncIterator[StreamedResponse]:
+            async with _of_few_parts(super().request_stream(*what, **how)) as stream:
+                yield stream
+
+    Bounded.__name__ = kind.__name__
+    model.__class__ = Bounded
+
+
 @asynccontextmanager
-async def of_few_parts(
-    opening: AbstractAsyncContextManager[StreamedResponse], most: int
-) -> AsyncIterator[StreamedResponse]:
-    """Opens the stream of a response, and refuses it if it has more than so many parts, or a call of a tool without a
-    name that has objects, which is looked at whenever a piece of it came: no event tells of such calls."""
+async def _of_few_parts(opening: AbstractAsyncContextManager[StreamedResponse]) -> AsyncIterator[StreamedResponse]:
     async with opening as stream:
         parts = stream._parts_manager._parts  # noqa: SLF001 - there is no other way
 
         def is_too_much() -> bool:
             nameless = (part for part in parts if isinstance(part, ToolCallPartDelta))
             with_objects = (isinstance(part.args_delta, dict) or part.provider_details for part in nameless)
-            return len(parts) > most or any(with_objects)
+            return len(parts) > MAX_PARTS or any(with_objects)
 
         token = IS_TOO_MUCH.set(is_too_much)
         try:
@@ -111,6 +125,11 @@ def asks_another(error: Exception) -> bool:
         LOST.get()()
     if OUTDATED.get()():
         raise OutdatedError
+    errors: list[BaseException | None] = [error]
+    for each in errors:  # the list grows meanwhile
+        if each and len(errors) < 2 * MAX_CAUSES:
+            each.__traceback__ = None  # it holds all of the response while the next model is asked
+            errors += each.__cause__, each.__context__
     return True
 
 
@@ -241,15 +260,22 @@ class ShorteningErrors:
             if event.event == "error":
                 event._data = _short_text(event.data)  # noqa: SLF001 - there is no other way
             else:
-                event.json = partial(_parsed, event.json)
+                event.__class__ = _short_kind(event.__class__)  # an event with a method of its own would hold itself
             yield event
 
 
-def _parsed(parse: Callable[[], Any]) -> Any:
-    data = parse()
-    if isinstance(data, dict) and "error" in data:
-        shorten_error(data)
-    return data
+@cache
+def _short_kind(kind: type[Any]) -> type:
+    """The class of an event of a stream that shortens an error in it."""
+
+    class Short(kind):  # type: ignore[misc]
+        def json(self) -> Any:
+            data = super().json()
+            if isinstance(data, dict) and data.get("error"):
+                shorten_error(data)
+            return data
+
+    return Short
 
 
 def _shortened(response: Any) -> Any:
@@ -305,7 +331,8 @@ class _Bounded:
                     piece = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
                 seen = tail + piece
                 begun, *others = seen.split(b"\n\n") if self.is_stream else [seen]
-                sizes = [event - self._size(tail) + self._size(begun), *map(self._size, others)]
+                kept = max(0, LEAST_BYTES - len(piece))  # clients keep the pieces of what has begun
+                sizes = [event + kept - self._size(tail) + self._size(begun), *map(self._size, others)]
                 event, tail = sizes[-1], (others or [begun])[-1][-1:]
                 events += len(others)
                 most = self.max_event if self.is_stream else self.max_body

@@ -26,7 +26,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find_suspended, words_in
-from agents.bounded_client import OutdatedError, not_repeating, noting_lost, of_few_parts
+from agents.bounded_client import OutdatedError, not_repeating, noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
@@ -34,7 +34,7 @@ from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of
 from agents.rules import rules_of
-from agents.run import MAX_OUTPUT_CHARACTERS, MAX_PARTS, NO_TOOLS, Run, most_tokens, sanitized, size_of
+from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized, size_of
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
@@ -329,7 +329,7 @@ class GeneralAgent:
         opening = model_request_stream(
             run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         )
-        async with of_few_parts(opening, MAX_PARTS) as stream:
+        async with opening as stream:
             run.models = run.by.names[len(stream.failed_attempts or ()) :][:1]
             run.was_seen = True
             calls: set[int] = set()

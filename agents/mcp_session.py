@@ -51,7 +51,7 @@ PART_BYTES = 8  # as which each list, object and what is in them counts in a lis
 # Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
 MAX_BITS = 1_024
 MAX_ADDRESS = 2_000  # characters, also of a cursor and of an event's id
-MAX_TURNS = 100
+MAX_TOLD = 8_192  # bytes of a result that the model is told
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -114,7 +114,7 @@ class Session(VersionAwareClientSession):
         answer["tools"] = read
         self._named |= {tool["name"] for tool in read}
         is_much = self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES
-        if is_much or not isinstance(cursor, str) or len(cursor) > MAX_ADDRESS:
+        if is_much or not cursor or not isinstance(cursor, str) or len(cursor) > MAX_ADDRESS:
             answer.pop("nextCursor", None)
         # Of a listing with several pages the package keeps what earlier listings had.
         for kept in (self._tool_output_schemas, self._tool_listed_versions, self._x_mcp_header_maps):
@@ -123,19 +123,20 @@ class Session(VersionAwareClientSession):
 
 
 def bound_result(answer: dict[str, Any]) -> None:
-    """Bounds the result of a call. What has a structure and would be cut is left out where the same is there as text:
-    of the text the model is told that it was cut."""
-    structure = answer.get("structuredContent")
-    told = to_json(structure)
-    content = answer.get("content")
+    """Bounds the result of a call. What has a structure and would be cut is left out where the same seems to be there
+    as text: of the text the model is told that it was cut."""
+    content, structure = answer.get("content"), answer.get("structuredContent")
     items = [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
     for item in items:
         for name in ("_meta", "annotations"):  # which nobody reads
             item.pop(name, None)
     leave_out_numbers(answer)
+    told = to_json(structure)
     shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
-    if structure is not None and to_json(structure) != told and any(item.get("type") == "text" for item in items):
-        del answer["structuredContent"]
+    if structure is not None and to_json(structure) != told:
+        text = "".join(text for item in items if isinstance(text := item.get("text"), str)).lstrip()
+        if text.startswith(("{", "[")) and len(text) >= min(len(told) // 2, MAX_TOLD):
+            del answer["structuredContent"]
     shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
 
 
@@ -160,8 +161,10 @@ def _sound(schema: object) -> dict[str, Any]:
     tools with it; and without long lists of required arguments, through which some providers' schemas look for each."""
     sound = {**schema, "type": "object"} if isinstance(schema, dict) else {"type": "object"}
     properties, required = sound.get("properties", {}), sound.get("required", [])
-    if not (isinstance(properties, dict) and all(isinstance(each, dict | bool) for each in properties.values())):
+    if not isinstance(properties, dict):
         del sound["properties"]
+    elif not all(isinstance(each, dict | bool) for each in properties.values()):
+        sound["properties"] = {name: each for name, each in properties.items() if isinstance(each, dict | bool)}
     if not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
         del sound["required"]
     if not isinstance(sound.get("$schema", ""), str):
@@ -273,20 +276,25 @@ def end_request(transport: StreamableHTTPTransport, message: SessionMessage) -> 
 
 
 _reconnect = StreamableHTTPTransport._handle_reconnection  # noqa: SLF001 - as above
-TURNS: ContextVar[int] = ContextVar("TURNS", default=0)  # how often a request's stream was opened again
+NEXT: ContextVar[list[tuple[str, int | None, int]] | None] = ContextVar("NEXT", default=None)
 
 
 async def reconnect(
     transport: StreamableHTTPTransport, request: Any, last_id: str, retry_ms: int | None = None, attempt: int = 0
 ) -> None:
-    """Opens a request's stream again, MAX_TURNS times at most: the package does so within the one before."""
-    token = TURNS.set(TURNS.get() + 1)
+    """Opens a request's stream again, and so on: the package does so within the one before, which keeps its events."""
+    if (later := NEXT.get()) is not None:
+        later.append((last_id, retry_ms, attempt))
+        return
+    later = [(last_id, retry_ms, attempt)]
+    token = NEXT.set(later)
     try:
-        if TURNS.get() > MAX_TURNS or len(last_id) > MAX_ADDRESS:
-            attempt = MAX_RECONNECTION_ATTEMPTS  # by which it is given up
-        await _reconnect(transport, request, last_id, retry_ms, attempt)
+        while later:
+            last_id, retry_ms, attempt = later.pop()
+            given_up = MAX_RECONNECTION_ATTEMPTS if len(last_id) > MAX_ADDRESS else attempt
+            await _reconnect(transport, request, last_id, retry_ms, given_up)
     finally:
-        TURNS.reset(token)
+        NEXT.reset(token)
 
 
 OPTIONS = TransportOptions(session_class=Session)

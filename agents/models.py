@@ -17,7 +17,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from agents.bounded_client import PATIENCE_SECONDS, asks_another, bound
+from agents.bounded_client import PATIENCE_SECONDS, asks_another, bound, bound_parts
 from agents.lighter_requests import adapt_once, bound_texts, leave_joiners, send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from files.reading import Sight
@@ -177,6 +177,7 @@ def _build_one(variable: str, name: str, *, waits: float = PATIENCE_SECONDS) -> 
     adapt_once(model)
     leave_joiners(model)
     bound_texts(model)
+    bound_parts(model)
     send_as_is(getattr(model, "client", None))
     if model.provider:
         bound(model.provider, waits=waits)

@@ -32,6 +32,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from agents.asking import CHANGED, find_suspended, without_results
+from agents.bounded_client import MAX_PARTS
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, AgentRequest, Asked
 from agents.lighter_requests import sent_bytes, without_joiners
@@ -57,7 +58,6 @@ MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the argum
 # Of what is for the provider itself, and is sent again: encrypted thoughts, and results of tools that it runs unasked.
 MAX_SIGNED_CHARACTERS = 1_000_000
 FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece of a part, which need not count
-MAX_PARTS = 1_000  # of one answer: each takes the longer to add the more there are
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
 MAX_ID = 256  # characters of a response's
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a form that every provider accepts

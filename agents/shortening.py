@@ -17,6 +17,7 @@ MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, a
 # thought twice. What is done to a text takes up to 4 us a character.
 MAX_CHARACTERS = 128_000
 MAX_ERROR_CHARACTERS = 10_000  # of an error
+MAX_ID = 1_000  # of a part: some gateways' ids are long
 MAX_KEY = 256
 SHORT = 64  # characters of a text that stays, such as a type: else nothing of what has it could be read
 # Where the texts are that a response says. In all its events together they may have as many characters as follows, more
@@ -41,6 +42,7 @@ def shorten_response(data: object, so_far: dict[str, Any], counts: set[str]) -> 
     is added how many characters it said, as TEXT; counts: as in leave_out_counts()."""
     if isinstance(data, dict):
         leave_out(data, so_far)
+        cut_ids(data)
         cut_model_name(data)
     shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
     so_far[TEXT] = so_far.get(TEXT, 0) + said_in(data)
@@ -67,8 +69,6 @@ def leave_out(data: dict[str, Any], so_far: dict[str, Any]) -> None:
         del choices[1:]  # only the first is read
         for choice in filter(lambda each: isinstance(each, dict), choices):
             _leave_out_of_choice(choice, data, so_far)
-    if isinstance(item := data.get("item"), dict) and not isinstance(item.get("phase"), str):
-        item.pop("phase", None)  # as above
     match data:  # the sources, each of which pydantic-ai looks for in the text
         case {"type": "response.output_text.annotation.added"}:
             data["type"] = NO_NEWS
@@ -92,6 +92,17 @@ def _leave_out_of_choice(choice: dict[str, Any], data: dict[str, Any], so_far: d
     so_far[HAS_ENDED] = so_far.get(HAS_ENDED) or bool(choice.get("finish_reason"))
     if "delta" in choice and not so_far[HAS_ENDED]:
         data.pop("usage", None)  # some servers tell the use so far with each piece, which pydantic-ai would add up
+
+
+def cut_ids(data: dict[str, Any]) -> None:
+    """Cuts that by which pydantic-ai tells parts from each other, and leaves out what is of another type: it keeps all
+    of it."""
+    item = data.get("item")
+    for holder in (data, item if isinstance(item, dict) else {}):
+        for name in {"id", "item_id", "phase"} & holder.keys():
+            holder[name] = holder[name][:MAX_ID] if isinstance(holder[name], str) else None
+        for name in {"index", "output_index"} & holder.keys():
+            holder[name] = holder[name] if isinstance(holder[name], int) else 0
 
 
 def cut_model_name(data: dict[str, Any]) -> None:
