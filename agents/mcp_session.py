@@ -25,6 +25,7 @@ from mcp.types import JSONRPCNotification
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json, to_json
 
+from agents.cutting import MAX_BYTES
 from agents.mcp_file import MAX_TOOL_BYTES
 from agents.shortening import shorten
 
@@ -51,7 +52,6 @@ PART_BYTES = 8  # as which each list, object and what is in them counts in a lis
 # Of a whole number, as of the largest fraction: one of 4,000 digits takes 90 us each time it is written.
 MAX_BITS = 1_024
 MAX_ADDRESS = 2_000  # characters, also of a cursor and of an event's id
-MAX_TOLD = 8_192  # bytes of a result that the model is told
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -105,7 +105,7 @@ class Session(VersionAwareClientSession):
             self._listed, self._listed_bytes, self._named = 0, 0, set()
         tools = answer["tools"]
         told = to_json(tools)
-        self._listed_bytes += len(told) + PART_BYTES * (told.count(b",") + told.count(b"[") + told.count(b"{"))
+        self._listed_bytes += len(told) + PART_BYTES * _parts(told.decode())
         read = [_read_of(tool) for tool in tools[: MAX_LISTED - self._listed] if _has_name(tool)]
         self._listed += len(tools)
         cursor = answer.get("nextCursor")
@@ -114,11 +114,12 @@ class Session(VersionAwareClientSession):
         answer["tools"] = read
         self._named |= {tool["name"] for tool in read}
         is_much = self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES
-        if is_much or not cursor or not isinstance(cursor, str) or len(cursor) > MAX_ADDRESS:
-            answer.pop("nextCursor", None)
+        if not is_much and cursor and isinstance(cursor, str) and len(cursor) <= MAX_ADDRESS:
+            return
+        answer.pop("nextCursor", None)
         # Of a listing with several pages the package keeps what earlier listings had.
         for kept in (self._tool_output_schemas, self._tool_listed_versions, self._x_mcp_header_maps):
-            for name in [] if "nextCursor" in answer else [*kept.keys() - self._named]:
+            for name in kept.keys() - self._named:
                 kept.pop(name, None)
 
 
@@ -135,7 +136,7 @@ def bound_result(answer: dict[str, Any]) -> None:
     shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
     if structure is not None and to_json(structure) != told:
         text = "".join(text for item in items if isinstance(text := item.get("text"), str)).lstrip()
-        if text.startswith(("{", "[")) and len(text) >= min(len(told) // 2, MAX_TOLD):
+        if text.startswith(("{", "[")) and len(text) >= min(len(told) // 2, MAX_BYTES):
             del answer["structuredContent"]
     shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
 

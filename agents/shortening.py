@@ -13,12 +13,12 @@ from typing import Any
 MAX_ITEMS = 40  # in all lists of an event or body together: OpenAI's client takes 0.8 ms for each that fits no type
 MAX_KEYS = 500  # in all its objects together: each value may take 60 us
 MAX_DEPTH = 20  # of lists and objects in each other: whoever writes them out, as for a warning, copies a text for each
-# Of all texts of an event or body together, and of one key: twice what an answer may have, as some servers tell each
-# thought twice. What is done to a text takes up to 4 us a character.
+# Of all texts of an event or body together: twice what an answer may have, as some servers tell each thought twice.
+# What is done to a text takes up to 4 us a character.
 MAX_CHARACTERS = 128_000
 MAX_ERROR_CHARACTERS = 10_000  # of an error
 MAX_ID = 1_000  # of a part: some gateways' ids are long
-MAX_KEY = 256
+MAX_KEY = 256  # characters
 SHORT = 64  # characters of a text that stays, such as a type: else nothing of what has it could be read
 # Where the texts are that a response says. In all its events together they may have as many characters as follows, more
 # than OpenAI sends by repeating the longest answer: clients hold some texts back, of which no event tells then.
@@ -168,24 +168,24 @@ def shorten(
             if isinstance(each, list):
                 del each[items:]
                 items -= len(each)
-                characters = _cut_texts(each, range(len(each)), characters, SHORT)
+                characters = _cut_texts(each, range(len(each)), characters)
                 nested += each
             elif isinstance(each, dict):
                 for key in [key for place, key in enumerate(each) if place >= keys or len(key) > MAX_KEY]:
                     del each[key]
                 keys -= len(each)
-                characters = _cut_texts(each, [key for key in each if key not in opaque], characters, SHORT)
+                characters = _cut_texts(each, [key for key in each if key not in opaque], characters)
                 nested += each.values()
         level = nested
 
 
-def _cut_texts(holder: Any, places: Iterable[Any], room: int, least: int = 0) -> int:
-    """Cuts the texts in these places of a list or object to so many characters together, but each to `least` or more.
+def _cut_texts(holder: Any, places: Iterable[Any], room: int) -> int:
+    """Cuts the texts in these places of a list or object to so many characters together, but each to SHORT or more.
     Returns how many are left."""
     for place in places:
         text = holder[place]
         if isinstance(text, str):
-            if len(text) > max(room, least):
-                holder[place] = text[: max(room, least)]
+            if len(text) > max(room, SHORT):
+                holder[place] = text[: max(room, SHORT)]
             room -= min(len(text), room)
     return room

@@ -36,9 +36,9 @@ from llm_history import Tag, indented, told, told_of_file, uses_tools
 from state.message import file_key
 from understanding.shared_context import in_words
 
-# The most that is sent of a channel's messages since the last turn.
 T = TypeVar("T")
 
+# The most that is sent of a channel's messages since the last turn.
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
