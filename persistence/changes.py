@@ -7,7 +7,7 @@ from collections.abc import Collection
 import structlog
 
 from conversation import ConversationManager, MessageRecord
-from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, id_at
+from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message
 from offers.offer_channels import OfferChannels
 from persistence.expired_conversations import ExpiredConversations
 from persistence.holders import Forget, Holders
@@ -71,8 +71,8 @@ class Changes:
             first = max(first, (conversation.came_from or (0, 0))[1] + 1)
             held |= {m.message_id: m for m in conversation.messages if m.message_id >= first}
             # Of what was read from before its start, only the model's history is kept.
-            start = id_at(conversation.started_at)
-            lines = {i: line for i, line in lines_in(conversation.llm_history).items() if first <= i < start}
+            told = lines_in(conversation.llm_history)
+            lines = {i: line for i, line in told.items() if first <= i < conversation.since}
         unfinished = {q.message.message_id for q in self._pending.of(channel_id).questions}
         try:
             messages = await self._backlog.newest(guild_id, channel_id)

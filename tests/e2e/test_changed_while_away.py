@@ -14,6 +14,7 @@ from playground.model import Message
 from storage.store import Key
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_trip import ADDED, asked_which
+from tests.support.clock import FakeClock
 from tests.support.lives import in_snapshots, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
@@ -114,6 +115,7 @@ async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Sc
         assert not on_disk(scene.folder, "Xanadu")
 
 
+@pytest.mark.parametrize("stage", [{"clock": FakeClock()}], indirect=True, ids=["in the same millisecond"])
 @pytest.mark.parametrize("how", ["deleted", "edited"])
 async def test_what_was_read_from_before_the_conversation_is_told_as_it_stands_now(scene: Scene, how: str) -> None:
     async with life(scene):
