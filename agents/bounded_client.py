@@ -28,7 +28,9 @@ from agents.shortening import MAX_ERROR_CHARACTERS, MAX_SAID, TEXT, shorten_erro
 
 log = structlog.get_logger()
 
-MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Responses API repeats the whole answer
+# Of a stream; the last event of OpenAI's Responses API repeats the whole answer. Of MCP servers' larger events and
+# bodies one comes at a time.
+MAX_EVENT_BYTES = 512 * 1024
 # Of a response that is no stream: a judge's, or an error. Also of an event whose lists are not shortened.
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.
@@ -203,7 +205,7 @@ def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_co
     _bound_heads()
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
-    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, is_collected))
+    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, is_collected, asyncio.Lock()))
     send = http.send
 
     async def noting(request: Any, *, stream: bool = False, **how: Any) -> Any:
@@ -223,7 +225,9 @@ def _bound_heads() -> None:
         kind.MAX_INCOMPLETE_EVENT_SIZE = kind.READ_NUM_BYTES = MAX_HEAD_BYTES // 2
 
 
-async def _bound(max_event: int, max_body: int, part: int, is_collected: bool, response: Any) -> None:
+async def _bound(
+    max_event: int, max_body: int, part: int, is_collected: bool, alone: asyncio.Lock, response: Any
+) -> None:
     library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
     if len(response.headers.raw) > MAX_HEADERS:
         raise _refused(library, f"it has more than {MAX_HEADERS} headers")
@@ -235,7 +239,7 @@ async def _bound(max_event: int, max_body: int, part: int, is_collected: bool, r
     is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
-        response.stream = kind(library, response.stream, max_event, max_body, part, is_collected, is_stream)
+        response.stream = kind(library, response.stream, max_event, max_body, part, is_collected, alone, is_stream)
 
 
 class FewCookies(CookieJar):
@@ -301,10 +305,10 @@ def _short_text(text: str) -> str:
 @dataclass(eq=False)
 class _Bounded:
     """Streams a response's bytes. library: that of the response. max_event: bytes of one event, which may have
-    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, is_collected: as bound_http().
-    is_stream: its type says it is one; but what does not begin with a field's name is bounded as what clients may parse
-    in one go, whatever its type. The lines of a stream are passed on with one kind of end, as clients do not agree on
-    which ends make a blank line."""
+    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, is_collected: as bound_http();
+    alone: held while an event or body is larger than MAX_EVENT_BYTES. is_stream: its type says it is one; but what does
+    not begin with a field's name is bounded as what clients may parse in one go, whatever its type. The lines of a
+    stream are passed on with one kind of end, as clients do not agree on which ends make a blank line."""
 
     library: Any
     stream: Any
@@ -312,7 +316,9 @@ class _Bounded:
     max_body: int
     part: int
     is_collected: bool
+    alone: asyncio.Lock
     is_stream: bool
+    is_alone: bool = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = events = 0
@@ -343,6 +349,10 @@ class _Bounded:
                     raise _refused(self.library, f"more than {at_once}, or {in_all}")
                 if IS_TOO_MUCH.get()():
                     raise _refused(self.library, "it has too many parts")
+                if event <= MAX_EVENT_BYTES:
+                    self._make_way()
+                elif not self.is_alone:
+                    self.is_alone = await self.alone.acquire()
                 yield piece
 
     def _size(self, piece: bytes) -> int:
@@ -351,7 +361,13 @@ class _Bounded:
         line = self.max_event // MAX_LINES if self.is_stream else 0
         return len(piece) + line * piece.count(b"\n") + self.part * _parts(piece)
 
+    def _make_way(self) -> None:
+        if self.is_alone:
+            self.is_alone = False
+            self.alone.release()
+
     async def aclose(self) -> None:
+        self._make_way()
         await self.stream.aclose()
 
 

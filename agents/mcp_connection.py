@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from weakref import WeakKeyDictionary
 
 import httpx2
 import structlog
@@ -110,7 +111,8 @@ class Connection:
         self._toolset: MCPToolset[object] | None = None
         self._doubted = asyncio.Event()
         self._tried = asyncio.Event()
-        self._next_stream = 0.0  # when the next may be opened by HTTP, by the loop's clock
+        # When each call may open its next stream by HTTP, by the loop's clock.
+        self._next_stream: WeakKeyDictionary[object, float] = WeakKeyDictionary()
 
     async def tried(self) -> None:
         """Waits until the server runs, or could not be started."""
@@ -237,9 +239,9 @@ class Connection:
     async def _pace(self, request: httpx2.Request) -> None:
         """Waits before a stream is opened: a server may ask the package to open one anew at once whenever it ends."""
         if request.method == "GET":
-            now = asyncio.get_running_loop().time()
-            begins = max(now, self._next_stream)
-            self._next_stream = begins + self._limits.listed
+            now, call = asyncio.get_running_loop().time(), asyncio.current_task()
+            begins = max(now, self._next_stream.get(call, now))
+            self._next_stream[call] = begins + self._limits.listed
             await asyncio.sleep(begins - now)
 
     def said(self, data: bytes) -> None:

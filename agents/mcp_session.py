@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -54,6 +55,7 @@ MAX_BITS = 1_024
 MAX_ADDRESS = 2_000  # characters, also of a cursor and of an event's id
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
+MAX_HALVED = 1_000_000  # characters of a message in which halves of emojis are replaced
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
@@ -126,6 +128,8 @@ class Session(VersionAwareClientSession):
 def bound_result(answer: dict[str, Any]) -> None:
     """Bounds the result of a call. What has a structure and would be cut is left out where the same seems to be there
     as text: of the text the model is told that it was cut."""
+    if answer.get("content", ...) is None:
+        answer["content"] = []
     content, structure = answer.get("content"), answer.get("structuredContent")
     items = [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
     for item in items:
@@ -232,8 +236,18 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     try:
         parsed = from_json(data)
     except ValueError:
-        parsed = None  # which is refused
+        parsed = _parsed_with_halves(text) if data else None  # which is refused
     return _message.validate_python(parsed, **how)  # JSON would be kept in a copy for each type that it is not
+
+
+def _parsed_with_halves(text: str) -> Any:
+    """Parses a message with half an emoji in it, as JavaScript leaves where it cuts a text; None: it is no JSON."""
+    if len(text) > MAX_HALVED:
+        return None
+    try:
+        return from_json(json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _parts(text: str) -> int:

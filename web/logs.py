@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -12,9 +13,12 @@ from typing import Any, TextIO
 
 import orjson
 import structlog
-from structlog.typing import EventDict, Processor
+from structlog.typing import EventDict, ExcInfo, Processor
+
+from discord_io.split import clipped
 
 HIDDEN = "[hidden]"
+MAX_LINE = 2_000  # characters of what a traceback says of a frame or an error: some quote a whole response
 # What pydantic quotes, shortened, of what it could not validate: it may be what people said.
 QUOTED = re.compile(r"input_value=.{1,200}(?=, input_type=\w+\])")
 
@@ -24,7 +28,7 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
     threshold = logging.getLevelNamesMapping()[level.upper()]
     rendering: list[Processor] = (
         # The default formatter shows each frame's variables if "rich" is installed: people's words, and secrets.
-        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+        [structlog.dev.ConsoleRenderer(exception_formatter=lambda out, info: print(_traceback(info), file=out))]
         if stream.isatty()
         else [_as_json]
     )
@@ -60,8 +64,15 @@ def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:
 def _as_json(logger: Any, method: str, event: EventDict) -> str:
     """The line as JSON, an exception formatted. One processor, as each message in a conversation has a line."""
     if "exc_info" in event:
-        event = structlog.processors.format_exc_info(logger, method, event)
+        event = _with_traceback(logger, method, event)
     return _json(event)
+
+
+def _traceback(exc_info: ExcInfo) -> str:
+    return "\n".join(clipped(line.rstrip("\n"), MAX_LINE) for line in traceback.format_exception(*exc_info))
+
+
+_with_traceback = structlog.processors.ExceptionRenderer(_traceback)
 
 
 def _json(value: Any) -> str:

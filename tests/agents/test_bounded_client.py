@@ -12,7 +12,7 @@ import tracemalloc
 import warnings
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -32,6 +32,7 @@ from pydantic_ai.providers import infer_provider_class
 from structlog.testing import capture_logs
 
 from agents.bounded_client import (
+    BYTES_AT_ONCE,
     MAX_BODY_BYTES,
     MAX_COOKIE_BYTES,
     MAX_COOKIES,
@@ -609,6 +610,44 @@ async def test_an_event_of_a_stream_does_not_hold_itself() -> None:
         assert [each() for each in events] == [None]
     finally:
         gc.enable()
+
+
+async def test_of_large_events_of_a_server_one_comes_at_a_time() -> None:
+    """Each takes a multiple of its size while it is collected."""
+    large, is_over = b"data: " + b"x" * (2 * MAX_EVENT_BYTES), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": STREAM})
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            await response.write(large + b"\n\n" * ("ends" in request.query))
+        await is_over.wait()
+        return response
+
+    async def read(http: Any, url: str, has_come: dict[int, asyncio.Event]) -> None:
+        total = 0
+        async with http.stream("GET", url) as response:
+            async for piece in response.aiter_raw():
+                total += len(piece)
+                for size, event in has_come.items():
+                    if total >= size:
+                        event.set()
+
+    nearly, over, whole = MAX_EVENT_BYTES - BYTES_AT_ONCE, MAX_EVENT_BYTES + BYTES_AT_ONCE, len(large)
+    sizes = [{size: asyncio.Event() for size in (nearly, over, whole)} for _ in range(3)]
+    async with serving(answer) as url, bound_http(httpx2.AsyncClient(), 10_000_000, 10_000_000) as http:
+        first = asyncio.create_task(read(http, url, sizes[0]))
+        await sizes[0][whole].wait()
+        others = [asyncio.create_task(read(http, f"{url}?ends", each)) for each in sizes[1:]]
+        await asyncio.gather(*(each[nearly].wait() for each in sizes[1:]))
+        await asyncio.wait(others, timeout=0.05)
+        assert not any(each[over].is_set() for each in sizes[1:])
+        first.cancel()
+        await asyncio.gather(*(each[whole].wait() for each in sizes[1:]))  # none of them is closed
+        for task in others:
+            task.cancel()
+        await asyncio.gather(first, *others, return_exceptions=True)
+        is_over.set()
 
 
 @pytest.mark.parametrize(("size", "is_taken"), [(20, False), (200, True)])

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -24,6 +25,7 @@ import pytest_asyncio
 from aiohttp import web
 from mcp.client.subscriptions import ListenRoute, ResourceUpdated
 from mcp.types import SubscriptionFilter
+from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from agents.mcp_connection import MAX_MADE, MAX_MADE_BYTES, MAX_RESPONSE, REPORTED, Connection, Limits, use_mcp
@@ -43,6 +45,7 @@ from agents.mcp_session import (
     Lines,
     bound_result,
     leave_out_numbers,
+    read_message,
 )
 from agents.shortening import SHORT
 from discord_io.made_files import MadeFile
@@ -777,6 +780,33 @@ async def test_the_stream_of_a_request_is_opened_again_but_not_within_the_one_be
         assert (told, opened) == ("so", often) or (long_id and "exhausted" in told and opened == 0)
 
 
+async def test_calls_do_not_wait_for_each_others_streams() -> None:
+    use_mcp()
+    turns: Counter[str] = Counter()
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        if request.method == "GET" or asked.get("method") == "tools/call":
+            call = request.headers.get("Last-Event-ID") or str(asked.get("id", ""))
+            turns[call] += 1
+            result = {"jsonrpc": "2.0", "id": int(call or 0), "result": {"content": [{"type": "text", "text": "so"}]}}
+            text = f"id: {call}\nretry: 0\ndata: {json.dumps(result) if turns[call] == 4 else ''}\n\n"
+            return web.Response(text=text, content_type="text/event-stream")
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
+        told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
+        if asked.get("method") == "initialize":
+            told = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
+        elif asked.get("method") == "tools/list":
+            told = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    apart, clock = 0.2, asyncio.get_running_loop().time
+    async with serving(answer) as server, running(server, replace(SOON, listed=apart)) as connection:
+        began = clock()
+        assert await asyncio.gather(*(connection.call("t", {}) for _ in range(8))) == ["so"] * 8
+        assert 2 * apart <= clock() - began < 10 * apart  # one after the other they took 24
+
+
 async def test_events_of_a_subscription_that_nobody_takes_are_not_kept() -> None:
     use_mcp()
     route = ListenRoute()
@@ -913,6 +943,32 @@ async def test_what_would_be_cut_of_a_structure_is_told_as_the_text_that_says_th
     bound_result(answer)
     assert ("structuredContent" in answer) is (count == 3)
     assert json.loads(answer["content"][0]["text"]) == {"rows": [1] * count}  # type: ignore[index]
+
+
+async def test_a_result_without_content_is_one() -> None:
+    answer: dict[str, Any] = {"content": None, "structuredContent": {"a": 1}}
+    bound_result(answer)
+    assert answer == {"content": [], "structuredContent": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("escaped", "told"),
+    [
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"cut\ud83d", "cut?"),
+        (r"\\ud83d\ude00", r"\ud83d?"),
+        (r"\ud83d\ud83d\ude00 \n", "?\U0001f600 \n"),
+        (r"\ud83", None),
+    ],
+)
+async def test_half_an_emoji_costs_no_message(escaped: str, told: str | None) -> None:
+    """JavaScript leaves it where it cuts a text."""
+    message = f'{{"jsonrpc": "2.0", "id": 1, "result": {{"said": "{escaped}"}}}}'
+    if told is None:
+        with pytest.raises(ValidationError):
+            read_message(message)
+    else:
+        assert read_message(message).result == {"said": told}
 
 
 async def test_a_listing_keeps_nothing_of_those_before_it_nor_more_than_is_read() -> None:

@@ -135,6 +135,21 @@ def test_what_could_not_be_validated_is_not_quoted(stream: io.StringIO) -> None:
     assert "bloom" not in text
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["file", "terminal"])
+def test_what_an_error_quotes_at_length_is_cut(stream: io.StringIO) -> None:
+    configured(stream=stream)
+    try:
+        try:
+            raise AssertionError("bluebell " * 100_000)
+        except AssertionError as error:
+            raise ValueError("wrong") from error
+    except ValueError:
+        structlog.get_logger().exception("run_failed")
+    text = stream.getvalue()
+    assert text.count("bluebell") < 1_000
+    assert "ValueError: wrong" in text
+
+
 def test_a_traceback_on_a_terminal_shows_no_variables() -> None:
     stream = configured(stream=Terminal())
     words, headers = "bluebell", {"Authorization": f"Bearer {SECRET}" * 3}
