@@ -38,6 +38,7 @@ from pydantic_ai.messages import (
 )
 
 from agents.gateway import Asked, Reply
+from agents.shortening import weight_of
 from conversation import MessageRecord
 from discord_io.split import is_blank
 from llm_history import History, waits_for
@@ -57,7 +58,7 @@ SAID_IN = "said_in"  # in the metadata of what somebody answered: the sources of
 APPROVAL = "is_approval"  # in the context: people who may manage messages can answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
-MAX_KEPT_BYTES = 1_200_000  # of a run that waits for an answer, as JSON: while it is read, nothing else runs
+MAX_KEPT = 1_200_000  # by weight_of(), of a run that waits for an answer: while it is read, nothing else runs
 MAX_ARGUMENTS = 1_500  # characters of a call: people are only asked to allow what they are shown completely
 TOO_LONG = (
     f"Not done: people have to allow this, and its arguments are over {MAX_ARGUMENTS} characters, too long to show."
@@ -182,7 +183,7 @@ class Suspended(BaseModel):
         model: str,
     ) -> Self:
         """Suspends a run of this model that made these messages and calls. runs_for: for whom its tools run. Raises
-        UnexpectedModelBehavior if it would keep more than MAX_KEPT_BYTES, as it may after many questions in turn."""
+        UnexpectedModelBehavior if it would keep more than MAX_KEPT, as it may after many questions in turn."""
         calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         for call in requests.approvals:
             # The text of the tool itself, if it is one of ours; empty: too long.
@@ -210,7 +211,7 @@ class Suspended(BaseModel):
             allowed=dict(runs_for.allowed),
             model=model,
         )
-        if len(suspended.model_dump_json()) > MAX_KEPT_BYTES:
+        if weight_of(suspended.model_dump_json()) > MAX_KEPT:
             raise UnexpectedModelBehavior("The model made too much to wait with a question.")
         return suspended
 

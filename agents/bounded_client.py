@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
@@ -18,6 +19,7 @@ from http.cookiejar import CookieJar
 from importlib import import_module
 from typing import Any
 
+import h11
 import structlog
 from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
 from pydantic_ai.messages import ToolCallPartDelta
@@ -25,6 +27,7 @@ from pydantic_ai.models import Model, StreamedResponse
 
 from agents.failures import MAX_CAUSES, may_be_billed, was_sent
 from agents.shortening import MAX_ERROR_CHARACTERS, MAX_SAID, TEXT, shorten_error, shorten_response
+from tls import without_slow_ciphers
 
 log = structlog.get_logger()
 
@@ -127,12 +130,18 @@ def asks_another(error: Exception) -> bool:
         LOST.get()()
     if OUTDATED.get()():
         raise OutdatedError
+    drop_frames(error)
+    return True
+
+
+def drop_frames(error: BaseException) -> None:
+    """Drops an error's traceback, and those of its causes: they hold all of a response, for as long as the error is
+    kept, or is in a cycle with a task."""
     errors: list[BaseException | None] = [error]
     for each in errors:  # the list grows meanwhile
         if each and len(errors) < 2 * MAX_CAUSES:
-            each.__traceback__ = None  # it holds all of the response while the next model is asked
+            each.__traceback__ = None
             errors += each.__cause__, each.__context__
-    return True
 
 
 def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
@@ -203,6 +212,9 @@ def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_co
     of a stream, and of any other response, or one that is read as a whole; part: as how many each comma and opening
     bracket counts; is_collected: its user collects what all events of a stream say, so they are limited in all, too."""
     _bound_heads()
+    for transport in (http._transport, *http._mounts.values()):  # noqa: SLF001 - whoever made the client gave no context
+        if pool := getattr(transport, "_pool", None):
+            without_slow_ciphers(pool._ssl_context)  # noqa: SLF001
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
     http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, is_collected, asyncio.Lock()))
@@ -218,7 +230,10 @@ def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_co
 
 def _bound_heads() -> None:
     """Limits what comes around the body of a response, for all clients of httpx2 and httpx: a client has no setting for
-    it."""
+    it. And makes h11 read a line in one pass: it would try each way to share blanks between two patterns."""
+    head, chunk = h11._readers.header_field_re.pattern, h11._readers.chunk_header_re.pattern  # noqa: SLF001 - no other way
+    h11._readers.header_field_re = re.compile(re.sub(rb"\[ \\t\]\*(?!\+)", rb"[ \\t]*+", head))  # noqa: SLF001
+    h11._readers.chunk_header_re = re.compile(chunk.replace(b";.*", rb";[^\r\n]*+"))  # noqa: SLF001
     for core in filter(None, map(sys.modules.get, ("httpcore2", "httpcore"))):
         kind: Any = core.AsyncHTTP11Connection
         # A head that is not complete may have the first, and another read completes it.

@@ -26,7 +26,7 @@ from pydantic_ai import BinaryContent, ModelRetry, ToolDefinition, ToolFailed
 from pydantic_core import to_json
 
 from activity import Activity, FaultKind
-from agents.bounded_client import bound_http
+from agents.bounded_client import bound_http, drop_frames
 from agents.cutting import cut
 from agents.mcp_file import McpServer
 from discord_io.made_files import MadeFile
@@ -44,6 +44,7 @@ BROKE_OFF = "the connection to the server broke off."
 AWAY = "the server is not running now."
 REPORTED = "the tool itself reported an error."
 ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
+MAX_SEARCHED = 200_000  # characters of what a server says in which secrets are looked for; of these 8 KB are told
 MAX_READ = 4_000  # characters of a server's error text that are read
 MAX_REASON = 300  # characters of it that are passed on
 MAX_LOGGED = 500  # characters of one piece of stderr
@@ -151,7 +152,8 @@ class Connection:
         await self._tried.wait()
         if self._toolset is None:
             raise ToolFailed(AWAY)
-        return cut(self._without_secrets(_text(await self._toolset.direct_call_tool(tool, dict(arguments)), made)))
+        told = _text(await self._toolset.direct_call_tool(tool, dict(arguments)), made)
+        return cut(self._without_secrets(told[:MAX_SEARCHED]))
 
     async def _live(self) -> bool:
         """Runs the server once, from its start to its end. Returns whether it started."""
@@ -281,12 +283,14 @@ class Connection:
             late = f"the server did not answer within {seconds:g} seconds."
             return _Trouble(late, late, late)
         except (ToolFailed, ModelRetry) as error:
+            drop_frames(error)
             reason = self._reason(str(error))
             kind = AWAY if reason == AWAY else REPORTED
             return _Trouble(reason, reason, kind, is_answer=isinstance(error, ToolFailed))
         except asyncio.CancelledError:
             return _Trouble(BROKE_OFF, "cancelled from within", BROKE_OFF)
         except Exception as error:  # noqa: BLE001 - a foreign process and two libraries may raise anything
+            drop_frames(error)
             kind = type(error).__name__
             return _Trouble(BROKE_OFF, f"{kind}: {self._reason(_words_of(error))}", kind)
         finally:
@@ -297,8 +301,9 @@ class Connection:
 
     def _reason(self, text: str) -> str:
         """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""
-        text = self._without_secrets(text)
-        if "Traceback (most recent call last)" in text:
+        is_traceback = "Traceback (most recent call last)" in text
+        text = self._without_secrets(text[-MAX_SEARCHED:] if is_traceback else text[:MAX_SEARCHED])
+        if is_traceback:
             text = text.strip()[-MAX_READ:].splitlines()[-1]
         return clipped(ADDRESS.sub("(address)", " ".join(text[:MAX_READ].split())), MAX_REASON)
 

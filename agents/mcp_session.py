@@ -28,7 +28,7 @@ from pydantic_core import from_json, to_json
 
 from agents.cutting import MAX_BYTES
 from agents.mcp_file import MAX_TOOL_BYTES
-from agents.shortening import shorten
+from agents.shortening import OPAQUE, parts_in, shorten
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ MAX_LISTED = 1_000  # tools that are looked at
 OF_LISTINGS = {"tools", "nextCursor", "ttlMs", "cacheScope", "resultType"}
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # bytes that a process writes as one message
-MAX_WIDE = 4_000_000  # characters of one with signs for which Python takes four bytes for each; it is kept three times
+MAX_WIDE = 100_000  # signs, for each of which Python would take four bytes for all others, that are escaped in one
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_OTHER_BYTES = 1_000_000  # of an answer that is neither a listing nor a result, such as the server's name
 # Characters of all texts in a result together, which many servers tell twice. What looks like JSON is parsed; of what
@@ -107,7 +107,7 @@ class Session(VersionAwareClientSession):
             self._listed, self._listed_bytes, self._named = 0, 0, set()
         tools = answer["tools"]
         told = to_json(tools)
-        self._listed_bytes += len(told) + PART_BYTES * _parts(told.decode())
+        self._listed_bytes += len(told) + PART_BYTES * parts_in(told.decode())
         read = [_read_of(tool) for tool in tools[: MAX_LISTED - self._listed] if _has_name(tool)]
         self._listed += len(tools)
         cursor = answer.get("nextCursor")
@@ -137,7 +137,8 @@ def bound_result(answer: dict[str, Any]) -> None:
             item.pop(name, None)
     leave_out_numbers(answer)
     told = to_json(structure)
-    shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT)
+    shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=() if answer.get("isError") else OPAQUE)
+    shorten(structure, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=())  # pictures are in the content
     if structure is not None and to_json(structure) != told:
         text = "".join(text for item in items if isinstance(text := item.get("text"), str)).lstrip()
         if text.startswith(("{", "[")) and len(text) >= min(len(told) // 2, MAX_BYTES):
@@ -200,22 +201,18 @@ def _holders(data: object) -> Iterator[Any]:
 
 class Lines(TextReceiveStream):
     """The output of a process, in whole lines: the package would search all of one that has begun again with each
-    piece. Ends at one that is too long."""
+    piece. Ends at one that is too long. Emojis are escaped, as they may be in JSON, so that its other signs take a byte
+    each, and not four."""
 
-    _begun = _characters = 0
-    _is_wide = False
+    _begun = 0
 
     async def receive(self) -> str:
         pieces: list[str] = []
         while not pieces or "\n" not in pieces[-1]:
-            pieces.append(text := await super().receive())
+            pieces.append(text := WIDE.sub(_escaped, await super().receive()))
             _, newline, line = text.rpartition("\n")
-            if newline:
-                self._begun, self._characters, self._is_wide = 0, 0, False
-            self._begun += len(line.encode(errors="replace"))
-            self._characters += len(line)
-            self._is_wide = self._is_wide or WIDE.search(line) is not None
-            if self._begun > MAX_LINE or (self._is_wide and self._characters > MAX_WIDE):
+            self._begun = self._begun * (not newline) + len(line.encode(errors="replace"))
+            if self._begun > MAX_LINE:
                 raise BrokenResourceError
         return "".join(pieces)
 
@@ -227,17 +224,26 @@ _message = TypeAdapter[Any](mcp.types.JSONRPCMessage, config=ConfigDict(hide_inp
 def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     """Parses a message of a server, but refuses one with too many parts to be parsed in one go."""
     text = data if isinstance(data, str) else data.decode(errors="replace")
+    text, count = WIDE.subn(_escaped, text, MAX_WIDE)
+    if count:
+        data = text
     # Each part has two strings at most: a message of more has too many parts, and to take them all out takes long.
-    is_wide = len(text) > MAX_WIDE and WIDE.search(text) is not None
-    if is_wide or (_parts(text) > MAX_PARTS and _parts(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS):
-        most = f"{MAX_PARTS:,} parts, or {MAX_WIDE:,} characters with some of four bytes"
+    if count == MAX_WIDE or (parts_in(text) > MAX_PARTS and parts_in(STRING.sub("", text, 2 * MAX_PARTS)) > MAX_PARTS):
+        most = f"{MAX_PARTS:,} parts, or {MAX_WIDE:,} characters of four bytes"
         log.warning("mcp_message_refused", detail=f"it has more than {most}")
         data = ""  # which is no JSON
     try:
         parsed = from_json(data)
     except ValueError:
         parsed = _parsed_with_halves(text) if data else None  # which is refused
+    if isinstance(parsed, dict) and isinstance(error := parsed.get("error"), dict):
+        shorten(error, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
     return _message.validate_python(parsed, **how)  # JSON would be kept in a copy for each type that it is not
+
+
+def _escaped(wide: re.Match[str]) -> str:
+    """An emoji as JSON may have it in a string, where it does not make all other characters take as much room."""
+    return json.dumps(wide[0])[1:-1]
 
 
 def _parsed_with_halves(text: str) -> Any:
@@ -248,10 +254,6 @@ def _parsed_with_halves(text: str) -> Any:
         return from_json(json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError):
         return None
-
-
-def _parts(text: str) -> int:
-    return text.count(",") + text.count("[") + text.count("{")
 
 
 def join_address(url: str, told: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
-import requests
+import requests.adapters
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -74,12 +75,22 @@ class Exporter(OTLPSpanExporter):
         return result
 
 
+class WithoutCookies(requests.adapters.HTTPAdapter):
+    """Drops a response's cookies, which would be read twice: those of 6 MB of headers take 230 MB."""
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        del resp._original_response.msg["Set-Cookie"]  # noqa: SLF001 - requests has no other way
+        return super().build_response(req, resp)
+
+
 class Unread(requests.Session):
-    """Reads nothing of a response but its status and headers: it may be packed, or have no end."""
+    """Reads nothing of a response but its status and headers: it may be packed, or have no end. Keeps no cookies."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stream = True
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, WithoutCookies())
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """None for a redirection, too, which is not followed anyway: else its body would be read."""

@@ -38,6 +38,7 @@ from agents.gateway import NOBODY, AgentRequest, Asked
 from agents.lighter_requests import sent_bytes, without_joiners
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
+from agents.shortening import weight_of
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
 from agents.turn_input import (
@@ -55,7 +56,7 @@ from state.spending import CHARACTERS_PER_TOKEN, LONG_ANSWER, RARE, Lost, Spent,
 # Six Discord messages: a longer answer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer, with its thoughts and the arguments of tool calls
-# Of what is for the provider itself, and is sent again: encrypted thoughts, and results of tools that it runs unasked.
+# Of what is for the provider itself: encrypted thoughts, which are sent again, results of tools that it runs unasked.
 MAX_SIGNED_CHARACTERS = 1_000_000
 FEW_DETAILS = 1_000  # characters of what else a provider adds to a piece of a part, which need not count
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider accepts more
@@ -213,7 +214,7 @@ class Run:
         if is_new := isinstance(event, PartStartEvent):
             self.parts += 1
             self.signed += _length(getattr(event.part, "id", None))
-        if (details := _details(event)) and ((size := len(repr(details))) > FEW_DETAILS or is_new):
+        if (details := _details(event)) and ((size := weight_of(repr(details))) > FEW_DETAILS or is_new):
             self.signed += size
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
@@ -404,7 +405,8 @@ def _bytes(text: str) -> int:
 
 def sanitized(response: ModelResponse) -> ModelResponse:
     """The response without lone surrogates and bare thoughts, with valid, unique ids of tool calls, and no more text
-    and details than are taken: of those of the response, and of blank text, no event tells."""
+    and details than are taken: of those of the response, and of blank text, no event tells. And without what a provider
+    ran by itself: it was not asked to."""
     ids, room = Counter(call.tool_call_id for call in response.tool_calls), MAX_OUTPUT_CHARACTERS
     parts: list[ModelResponsePart] = []
     for part in response.parts:
@@ -424,8 +426,6 @@ def sanitized(response: ModelResponse) -> ModelResponse:
                     parts.append(replace(part, content=_clean(words)))
             case ThinkingPart():
                 parts.append(replace(part, content=_clean(part.content)))
-            case _:
-                parts.append(part)
     details = {k: v for k, v in (response.provider_details or {}).items() if len(repr(v)) <= FEW_DETAILS} or None
     known = response_id[:MAX_ID] if isinstance(response_id := response.provider_response_id, str) else None
     failed = response.failed_attempts and [replace(each, error=None) for each in response.failed_attempts]

@@ -32,9 +32,20 @@ MAX_NAME = 64  # characters of one
 # Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
 # for each of them.
 MAX_MODEL_NAME = 256
+PART_CHARACTERS = 32  # pydantic-ai takes 5 us to write and read one that it keeps
 TEXT = "parley_text"  # of a response: how many characters it said
 HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
+
+
+def parts_in(text: str) -> int:
+    """The lists and objects in a text of JSON, and what is in them, or more."""
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+def weight_of(text: str) -> int:
+    """The characters of a text of JSON, of which a part counts as PART_CHARACTERS."""
+    return len(text) + PART_CHARACTERS * parts_in(text)
 
 
 def shorten_response(data: object, so_far: dict[str, Any], counts: set[str]) -> None:

@@ -72,7 +72,7 @@ class Transcriber:
             raise FileProblem("unheard") from error
         finally:
             settle(spent.and_lost(len(lost), Lost((self.name,), most, 0, audio=most)))
-        return said
+        return said.encode(errors="replace").decode()  # as half an emoji cannot be sent to a model
 
 
 def build_transcriber(name: str, purse: Purse) -> Transcriber:

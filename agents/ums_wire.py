@@ -25,6 +25,7 @@ from aiohttp import AddrInfoType, ClientResponse, ClientSession, ClientTimeout, 
 from yarl import URL
 
 from agents.gateway import FailureKind
+from tls import tls_context
 
 MAX_BODY_BYTES = 1_000_000
 # Of JSON. While it is parsed nothing else runs: 330,000 lists in 1 MB take 0.3 s. The longest answer takes some 150 KB.
@@ -114,7 +115,7 @@ class Remote:
         if self._http is None or self._http.closed:
             # Connections are not reused, as a POST over one that the server is just closing would fail. Cookies are not
             # kept either: one channel's must not reach another's conversation.
-            connector = TCPConnector(limit=0, force_close=True, socket_factory=_small_socket)
+            connector = TCPConnector(limit=0, force_close=True, socket_factory=_small_socket, ssl=tls_context())
             self._http = ClientSession(
                 connector=connector, cookie_jar=DummyCookieJar(), headers=self._headers, timeout=self._timeout
             )

@@ -21,7 +21,7 @@ class BoundedAdapter(AioHTTPAdapter):  # type: ignore[misc]
         """The response as JSON. Raises GeocoderServiceError if there is none, or it is too long or no JSON."""
         limit = ClientTimeout(total=timeout)
         try:
-            async with self.session.get(url, timeout=limit, headers=headers) as response:
+            async with self.session.get(url, timeout=limit, headers=headers, ssl=self.ssl_context) as response:
                 if response.status >= 400:
                     raise GeocoderServiceError(f"status {response.status}")
                 body = bytearray()

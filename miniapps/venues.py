@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import structlog
 from rapidfuzz.distance import OSA
 
+from tls import tls_context
+
 log = structlog.get_logger()
 
 MAX_QUERY = 200
@@ -156,6 +158,7 @@ class NominatimVenues:
             domain=self._domain,
             user_agent=self._user_agent,
             timeout=REQUEST_TIMEOUT_SECONDS,
+            ssl_context=tls_context(),
             adapter_factory=lambda **how: BoundedAdapter(MAX_BODY_BYTES, **how),
         ) as nominatim:
             found = await nominatim.geocode(query, exactly_one=False, limit=limit, addressdetails=True, language="en")

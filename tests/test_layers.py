@@ -44,7 +44,7 @@ FLOORS = (
     ("state", "place"),
     ("place_settings",),
     ("setting_checks",),
-    ("understanding", "storage", "health", "playground", "setting_values", "shards", "background", "clock"),
+    ("understanding", "storage", "health", "playground", "setting_values", "shards", "background", "clock", "tls"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and other bots beside it.

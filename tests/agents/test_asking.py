@@ -113,9 +113,9 @@ def roles(body: Body) -> list[str]:
 async def test_what_would_be_kept_for_too_long_an_answer_is_a_failure(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.asking.MAX_KEPT_BYTES", 3_000)
+    monkeypatch.setattr("agents.asking.MAX_KEPT", 10_000)
     first = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
-    stub.replies.append(Reply(calls=(Call("ask_choice", WHICH), Call("count", "x" * 3_000))))
+    stub.replies.append(Reply(calls=(Call("ask_choice", WHICH), Call("count", json.dumps({"of": [[]] * 200})))))
     outcome = await GeneralAgent(model).respond(chosen(first, "black"), lambda _text: None)
     assert isinstance(outcome, Failure)
     assert "too much to wait" in outcome.detail

@@ -451,6 +451,43 @@ async def test_what_comes_around_the_body_of_a_response_is_bounded(between: byte
             await http.get(url)
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        b"a:" + b" " * 16_000 + b"\0\r\n\r\n",
+        b"\r\n0\r\na:" + b" " * 16_000 + b"\0\r\n\r\n",
+        b"\r\n5;" + b"\t " * 8_000 + b"\n\r\n",
+    ],
+    ids=["header", "trailer", "chunk"],
+)
+async def test_blanks_around_the_body_of_a_response_are_read_once(around: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OF_CHUNKS + around)
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    http = bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES)
+    async with listening, http, longest_step() as seconds:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await http.get(url)
+    assert seconds() < 0.15  # it was 0.8 s, and 0.3 s in a chunk's line
+
+
+async def test_blanks_around_the_value_of_a_header_are_no_part_of_it() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OF_CHUNKS + b"a: \t b \t c \t \r\nd: \r\n\r\n2;x=1 \r\nso\r\n0\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening, bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES) as http:
+        response = await http.get(url)
+    assert (response.headers["a"], response.headers["d"], response.text) == ("b \t c", "", "so")
+
+
 @pytest.mark.parametrize("value", ["", "x" * 3_000])
 async def test_of_cookies_no_more_are_kept_than_a_request_can_take_along(value: str) -> None:
     sent: list[str] = []
@@ -887,6 +924,17 @@ def of_provider(kind: str, result: dict[str, Any], number: int) -> dict[str, Any
     """The end of a call of a tool that the provider itself runs."""
     item = {"id": f"{kind}-{number}", "type": kind, "status": "completed", **result}
     return {"type": "response.output_item.done", "output_index": number, "item": item}
+
+
+async def test_what_a_provider_ran_by_itself_is_not_kept(serve: Serve) -> None:
+    unasked = {"tools": [{"name": "n", "input_schema": {}}], "server_label": "s"}
+    said = {"type": "response.output_text.delta", **IN_ITEM, "delta": "It is so.", "logprobs": []}
+    done = {"type": "response.completed", "response": RESPONSE}
+    ran = of_provider("mcp_list_tools", unasked, 0)
+    begins = {"type": "response.created", "response": RESPONSE}
+    response = await response_to(serve, "openai-responses:m", named(begins, ran, said, done))
+    assert len(response.parts) == 2
+    assert [type(part) for part in sanitized(response).parts] == [TextPart]
 
 
 RESULT = "ж" * (MAX_EVENT_BYTES // 2 - 1_000)  # of tools that were not asked for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import gzip
 import json
 import logging
@@ -380,7 +381,7 @@ async def test_a_server_that_writes_what_is_no_text_is_started_again(
 @pytest.mark.parametrize("of", ["x", "\N{GRINNING FACE}"])
 async def test_a_line_without_end_is_not_kept(of: str) -> None:
     use_mcp()
-    most, more = MAX_LINE // len(of.encode()), 100_000  # than is read at once
+    most, more = MAX_LINE // len(json.dumps(of)[1:-1]), 100_000  # than is read at once
     async with running(real("endless"), SOON) as endless:
         before = await pid(endless)
         assert of in await endless.call("much", {"size": most // 2, "of": of})
@@ -391,20 +392,31 @@ async def test_a_line_without_end_is_not_kept(of: str) -> None:
         assert await pid(endless) != before
 
 
-@pytest.mark.parametrize(("first", "most"), [("x", MAX_LINE), ("\N{GRINNING FACE}", MAX_WIDE)])
-async def test_a_line_of_signs_that_take_four_bytes_each_is_kept_up_to_half_of_the_length(
-    first: str, most: int
-) -> None:
-    begun, rest = first.encode(), b"x" * most
-    pieces = [begun, rest[1:], b"\n", rest, b"\n", begun, rest]
+async def test_a_line_is_kept_up_to_its_length() -> None:
+    rest = b"x" * MAX_LINE
+    pieces = [rest, b"\n", rest, b"\n", b"x", rest]
     sending, receiving = anyio.create_memory_object_stream[bytes](len(pieces))
     for each in pieces:
         sending.send_nowait(each)
     lines = Lines(receiving)
-    for line in (begun + rest[1:], rest):  # in one piece, as the package searches all of what has begun with each
-        assert await lines.receive() == f"{line.decode()}\n"
+    for _ in range(2):  # in one piece, as the package searches all of what has begun with each
+        assert await lines.receive() == f"{rest.decode()}\n"
     with pytest.raises(anyio.BrokenResourceError):
         await lines.receive()
+    sending.close()
+    receiving.close()
+
+
+async def test_a_line_with_an_emoji_takes_no_four_bytes_for_all_other_signs() -> None:
+    message = '{"jsonrpc": "2.0", "id": 1, "result": {"said": "\N{GRINNING FACE}' + "x" * 5_000_000 + '"}}'
+    sending, receiving = anyio.create_memory_object_stream[bytes](1)
+    sending.send_nowait(f"{message}\n".encode())
+    line = await Lines(receiving).receive()
+    assert sys.getsizeof(line) < len(message) + 1_000
+    for each in (line, message, message.encode()):
+        assert read_message(each).result == json.loads(message)["result"]
+    with pytest.raises(ValidationError):
+        read_message(message.replace("x", "\N{GRINNING FACE}", MAX_WIDE))
     sending.close()
     receiving.close()
 
@@ -668,7 +680,7 @@ async def test_a_message_of_a_server_by_http_is_not_written_out(depth: int) -> N
     async with serving(answer) as server, running(server) as connection:
         await connection.call("t", {"length": 1})  # what is imported at first takes longer
         async with longest_step() as seconds:
-            told = await connection.call("t", {"length": MAX_WIDE - 1_000})
+            told = await connection.call("t", {"length": MAX_LINE // 2})
     assert told.startswith('{"signs":' + "[" * depth + '"\U0001f600\x7f')
     assert seconds() < 0.3  # it was 0.4 s, and 8 s in lists
 
@@ -943,6 +955,47 @@ async def test_what_would_be_cut_of_a_structure_is_told_as_the_text_that_says_th
     bound_result(answer)
     assert ("structuredContent" in answer) is (count == 3)
     assert json.loads(answer["content"][0]["text"]) == {"rows": [1] * count}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"error": {"code": 1, "message": LONG}}',
+        '{"error": {"code": 1, "message": "no", "data": LONG}}',
+        '{"result": {"content": 5, "structuredContent": {"data": LONG}}}',
+        '{"result": {"content": [], "isError": True, "structuredContent": {"data": LONG}}}',
+    ],
+    ids=["message", "data", "result", "failed"],
+)
+async def test_of_a_call_that_failed_little_is_kept(answer: str) -> None:
+    script = f"{FAILS}\nserve({answer})"
+    async with running(McpServer("x", sys.executable, ("-c", script), ENV)) as connection:
+        await connection.call("t", {})  # what is imported at first stays
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        for _ in range(4):
+            assert "failed" in await connection.call("t", {})
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        gc.enable()
+    assert kept < 10_000_000  # it was 32 MB, with a cycle for each
+
+
+FAILS = """
+import json, sys
+LONG = "\\U0001f600" + "x" * 2_000_000
+def serve(told):
+    tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" in asked:
+            about["protocolVersion"] = "2025-06-18"
+            answers = {"initialize": {"result": about}, "tools/call": told, "tools/list": {"result": tools}}
+            answer = answers.get(asked["method"], {"error": {"code": -32601, "message": "unknown"}})
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
 
 
 async def test_a_result_without_content_is_one() -> None:

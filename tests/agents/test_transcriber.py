@@ -41,6 +41,11 @@ async def test_what_is_said_and_what_it_took(bench: Bench) -> None:
     assert bench.spent == [77]
 
 
+async def test_half_an_emoji_in_what_is_said_is_no_text_for_a_model(bench: Bench) -> None:
+    bench.ears.says = r'{"text": "so \ud83d there"}'
+    assert await bench.transcribe("a.ogg", OGG, 12.0) == "so ? there"
+
+
 async def test_what_the_server_does_not_count_is_estimated_by_its_length(bench: Bench) -> None:
     bench.ears.usage = None
     await bench.transcribe("a.ogg", OGG, 12.0)

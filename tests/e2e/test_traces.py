@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,14 +28,14 @@ MOST_SAID = 1_000
 
 class Receiver:
     """Takes traces as a collector does, in a thread. gate: waited for before it answers. says: what it answers
-    again and again, MOST_SAID times at most; said: how often it did."""
+    again and again, MOST_SAID times at most; said: how often it did; cookies: how many long ones it sets."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.paths: set[str] = set()
         self.keys: set[str | None] = set()
         self.status = 200
-        self.says, self.said = b"", 0
+        self.says, self.said, self.cookies = b"", 0, 0
         self.gate = Event()
         self.gate.set()
 
@@ -51,6 +52,8 @@ class Receiver:
                 receiver.gate.wait()
                 self.send_response(receiver.status)
                 self.send_header("Location", "/elsewhere")  # which counts if the status is a redirection
+                for _ in range(receiver.cookies):
+                    self.send_header("Set-Cookie", "a=b" + ";c" * 32_000)
                 self.end_headers()
                 with suppress(ConnectionError):
                     while receiver.says and receiver.said < MOST_SAID:
@@ -145,6 +148,19 @@ def test_nothing_is_read_of_an_answer_without_end(receiver: Receiver, status: in
     provider.shutdown()
     assert (len(receiver.spans), logs) == (1, [])
     assert receiver.said < MOST_SAID
+
+
+def test_no_cookies_of_an_answer_are_read(receiver: Receiver) -> None:
+    receiver.cookies = 90
+    provider = otlp_provider()
+    provider.get_tracer("test").start_span("answer").end()
+    tracemalloc.start()
+    provider.force_flush()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    provider.shutdown()
+    assert len(receiver.spans) == 1
+    assert peak < 80_000_000  # it was 200 MB, of which the server's own are 6
 
 
 def test_an_outage_is_logged_once(receiver: Receiver) -> None:
