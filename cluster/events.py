@@ -21,7 +21,7 @@ log = structlog.get_logger()
 STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied:"
 MANY = 1_000  # whenever so many more events wait for a shard that nobody has, repeated requests are dropped
 BLOCK_SECONDS = TIMEOUT_SECONDS / 2
-ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+ID, SHARD_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}"), re.compile(r"[0-9]{1,9}")
 
 # Of equal requests by one person only the last stays.
 _ADD = """
@@ -49,6 +49,7 @@ return false
 Id = tuple[int, int]
 """An event's id: milliseconds by the clock of Redis, and its number within the millisecond."""
 START: Id = (0, 0)
+LAST: Id = (2**63, 0)  # behind which are none of ours: near 2**64 Redis takes no more
 
 
 def before(event_id: Id) -> Id:
@@ -91,6 +92,8 @@ class Events:
 
     async def following(self, after: Id) -> list[Event]:
         """The events after this one; waits some seconds for one if there is none."""
+        if after > LAST:  # which last() finds
+            return []
         async with _asking():
             found: Any = await self._redis.xread({STREAM: _written(after)}, block=int(BLOCK_SECONDS * 1_000))
         return [_event(*each) for each in found[0][1]] if found else []
@@ -102,12 +105,21 @@ class Events:
         return [_event(*each) for each in found]
 
     async def last(self) -> Id:
-        """The id of the newest event ever added; START: there was none, or Redis has lost its data."""
+        """The id of the newest event ever added; START: there was none, or Redis has lost its data, or something else
+        wrote there, so that no more could be added: the stream is then deleted."""
         async with _asking():
             if not await self._redis.exists(STREAM):
                 return START
-            found: Any = await self._redis.xinfo_stream(STREAM)
-            return _read(found["last-generated-id"])
+            is_stream = await self._redis.type(STREAM) == "stream"
+            if is_stream and (last := _read((await self._redis.xinfo_stream(STREAM))["last-generated-id"])) <= LAST:
+                return last
+            await self._redis.delete(STREAM)
+        log.error(
+            "privacy_requests_dropped",
+            meaning=f"something else wrote to {STREAM}: what people want and not all shards had done may be lost",
+            remedy="give the bot a Redis or a database of its own",
+        )
+        return START
 
     async def applied(self, count: int) -> dict[int, Id]:
         """Up to which event each of `count` shards is done, where known. Unknown for all after the number of shards has
@@ -116,10 +128,8 @@ class Events:
         """
         async with _asking():
             found: Any = await self._redis.hgetall(f"{APPLIED}{count}")
-        valid = (
-            (int(shard_id), done) for shard_id, done in found.items() if shard_id.isdecimal() and ID.fullmatch(done)
-        )
-        return {shard_id: _read(done) for shard_id, done in valid}
+        valid = [(each, done) for each, done in found.items() if SHARD_ID.fullmatch(each) and ID.fullmatch(done)]
+        return {int(each): event_id for each, done in valid if (event_id := _read(done)) <= LAST}
 
     async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
         """Stores that these shards are done up to this event, and deletes events that all `count` shards have done.

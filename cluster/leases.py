@@ -21,6 +21,7 @@ log = structlog.get_logger()
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 3.0
 SURE_SECONDS = LEASE_SECONDS - 2.0  # a request sent within that reaches Discord before anybody else has the lease
+MAX_SHARDS = 16_384  # that are believed to be: the leases of all are read every few seconds
 PREFIX = "parley:cluster:"
 SHARD, MEMBERS, COUNT, SINCE = f"{PREFIX}shard:", f"{PREFIX}members", f"{PREFIX}count", f"{PREFIX}since"
 ALONE = "parley:lock"  # the lease of a process that uses this Redis alone
@@ -234,7 +235,7 @@ def shard_of(key: str) -> int:
 
 def _count(counted: str | None) -> int | None:
     number = (counted or "").partition(" ")[0]
-    return int(number) if re.fullmatch(r"[0-9]{1,9}", number) else None
+    return int(number) if re.fullmatch(r"[0-9]{1,5}", number) and int(number) <= MAX_SHARDS else None
 
 
 def _milliseconds() -> int:

@@ -31,7 +31,7 @@ from followup.learning import (
 )
 from storage.sealing import Seal
 from storage.sqlite_store import execute_all
-from storage.store import WrongKeyError, can_be_written, make_folder
+from storage.store import JOURNAL, WrongKeyError, look_before_opening, make_folder
 
 log = structlog.get_logger()
 
@@ -67,6 +67,7 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS by_author ON decisions (author)",
     "CREATE INDEX IF NOT EXISTS by_channel ON decisions (channel_id)",
 )
+SCHEMA = {" ".join(sql.replace("IF NOT EXISTS ", "").split()) for sql in (CREATE, CREATE_MARK, *INDEXES)}
 CONDITIONS = {
     "channel_id": "channel_id = ?",
     "author_id": "author = ?",
@@ -120,6 +121,8 @@ class DecisionFile:
         except UnusableFileError as error:
             names = (f"{self.path.name}{ASIDE}{moved_at}" for moved_at in count(int(self._clock())))
             aside = self.path.replace(next(to for to in map(self.path.with_name, names) if not to.exists()))
+            with suppress(FileNotFoundError):  # a new database must not be changed by the old one's
+                self.path.with_name(self.path.name + JOURNAL).unlink()
             self._write(changes)
             log.warning(
                 "decision_log_unusable",
@@ -138,6 +141,8 @@ class DecisionFile:
 
     def is_anothers(self) -> bool:
         """Whether it is sealed by none of these keys. Changes nothing."""
+        if look_before_opening(self.path):
+            return False
         with suppress(sqlite3.Error), closing(_connected(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as file:
             return _version(file) >= SEALED_SINCE and _mark(file) not in self._seal.marks
         return False
@@ -147,6 +152,8 @@ class DecisionFile:
 
         Skips and logs rows that are damaged or were moved.
         """
+        if fault := look_before_opening(self.path):
+            raise UnusableFileError(fault)
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(_connected(uri, uri=True)) as connection:
             version = _version(connection)
@@ -160,9 +167,9 @@ class DecisionFile:
     def _write(self, changes: Sequence[Change]) -> None:
         make_folder(self.path.parent)
         # SQLite would create it with the umask's permissions; its journals get the file's.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        if not can_be_written(self.path):
-            raise UnusableFileError("it is of an unknown version of SQLite")
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NONBLOCK, 0o600))
+        if fault := look_before_opening(self.path):
+            raise UnusableFileError(fault)
         with _unusable(), closing(_connected(self.path, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
@@ -347,6 +354,9 @@ def _version(connection: sqlite3.Connection) -> int:
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
     if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
         raise UnusableFileError("it has a trigger or a view, which could keep what is deleted")
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
+    if version == SCHEMA_VERSION and not {" ".join(sql.split()) for (sql,) in found} <= SCHEMA:
+        raise UnusableFileError("its schema is not ours, which could refuse what is to be deleted or changed")
     return version
 
 

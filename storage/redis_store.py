@@ -15,12 +15,15 @@ from itertools import chain, groupby
 from typing import Any
 
 import redis
+import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from storage.sealing import Seal, pack, read_row
 from storage.state_key import tell
 from storage.store import ANY, EmptiedError, Key, Leases, LostLeaseError, Opened, Row, Stored, StoreError
+
+log = structlog.get_logger()
 
 TIMEOUT_SECONDS = 5.0
 STATE_KEY = "parley:state.key"
@@ -32,13 +35,25 @@ DOCUMENT = ("document", "records", "damaged")
 NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}+")
 AT_ONCE = 500  # channels that are read in one round trip
 # ARGV: how many leases, the key and the name of each; then of each row kind, channel, id and value, empty to delete it.
-# Gives the first lease that is not held, with its holder.
+# Gives the first lease that is not held, with its holder; a kind's key of another type, which something else wrote; or
+# channels' keys of another type, which are deleted.
 WRITE = """
 local at = 2
 for _ = 1, tonumber(ARGV[1]) do
     local holder = redis.call('GET', ARGV[at])
-    if holder ~= ARGV[at + 1] then return {ARGV[at], holder or ''} end
+    if holder ~= ARGV[at + 1] then return {'lost', ARGV[at], holder or ''} end
     at = at + 2
+end
+local repaired = {}
+for row = at, #ARGV, 4 do
+    local kind = KEYS[1] .. ':' .. ARGV[row]
+    local name = kind .. ':' .. ARGV[row + 1]
+    local of_kind, of_channel = redis.call('TYPE', kind).ok, redis.call('TYPE', name).ok
+    if of_kind ~= 'zset' and of_kind ~= 'none' then return {'index', kind} end
+    if of_channel ~= 'hash' and of_channel ~= 'none' then
+        redis.call('DEL', name)
+        repaired[#repaired + 1] = name
+    end
 end
 for row = at, #ARGV, 4 do
     local kind, channel, id, value = KEYS[1] .. ':' .. ARGV[row], ARGV[row + 1], ARGV[row + 2], ARGV[row + 3]
@@ -50,7 +65,19 @@ for row = at, #ARGV, 4 do
         redis.call('ZREM', kind, channel)
     end
 end
-return false
+return {'repaired', unpack(repaired)}
+"""
+# KEYS: a kind's key, which is made anew out of its channels'.
+INDEX = """
+redis.call('DEL', KEYS[1])
+for _, name in ipairs(redis.call('KEYS', KEYS[1] .. ':*')) do
+    local channel = string.match(string.sub(name, #KEYS[1] + 2), '^%-?%d+$')
+    if channel and redis.call('TYPE', name).ok == 'hash' then
+        for _, id in ipairs(redis.call('HKEYS', name)) do
+            if tonumber(id) then redis.call('ZADD', KEYS[1], 'GT', id, channel) end
+        end
+    end
+end
 """
 
 
@@ -97,7 +124,7 @@ class RedisStore:
             with _working("read"), self.redis.pipeline(transaction=False) as pipe:
                 for each in (some := channels[start : start + AT_ONCE]):
                     pipe.hkeys(self._name(kind, each))
-                for each, ids in zip(some, pipe.execute(), strict=True):
+                for each, ids in zip(some, _taken(pipe.execute(raise_on_error=False)), strict=True):
                     keys += [Key(kind, each, i) for i in sorted(_numbers(ids), reverse=newest) if since <= i < before]
                 keys = keys[: limit - len(found)]
                 for each, of_channel in groupby(keys, lambda key: key.channel):
@@ -116,7 +143,10 @@ class RedisStore:
 
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
-            found: Any = self.redis.zrange(f"{self._prefix}:{kind}", 0, -1)
+            name = f"{self._prefix}:{kind}"
+            if self.redis.type(name) not in (b"zset", b"none"):
+                self._index(name)
+            found: Any = self.redis.zrange(name, 0, -1)
             return _numbers(found)
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
@@ -126,9 +156,10 @@ class RedisStore:
         rows = [(*key, value or b"") for key, value in pack({**self.owed(), **changes}, self._seal).items()]
         told: list[Any] = [len(leases), *chain.from_iterable(leases.items()), *chain.from_iterable(rows)]
         with _working("written"):
-            lacking: Any = self._write([self._prefix], told)
-        if lacking:
-            lease, holder = map(bytes.decode, lacking)
+            found: Any = self._write([self._prefix], told)
+        what, *keys = (each.decode(errors="replace") for each in found)
+        if what == "lost":
+            lease, holder = keys
             if self.leases and lease not in self.leases.names:  # it was released meanwhile
                 self.write(changes)
             elif holder:
@@ -137,7 +168,17 @@ class RedisStore:
                 )
             else:
                 raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
+        elif what == "index":
+            self._index(keys[0])
+            self.write(changes)
+        elif keys:
+            _tell_repaired(keys, "what they held is lost")
         self.owed = dict
+
+    def _index(self, name: str) -> None:
+        with _working("read"):
+            self.redis.eval(INDEX, 1, name)
+        _tell_repaired([name], "it is made anew")
 
     def sync(self) -> None:
         """Checks that Redis has not lost its data; it has what was written already."""
@@ -265,6 +306,27 @@ class EarlierDocuments:
     def _key(self, *parts: str | bytes) -> bytes:
         of_kind = f"parley:{self._kind}:"
         return b":".join(part if isinstance(part, bytes) else part.encode() for part in (of_kind, *parts))
+
+
+def _taken(answers: list[Any]) -> list[Any]:
+    """The answers of Redis, nothing in place of a key of another type, which something else wrote: that costs no other
+    rows. It is repaired when something is written there."""
+    for at, answer in enumerate(answers):
+        if isinstance(answer, redis.RedisError):
+            if not str(answer).startswith("WRONGTYPE"):
+                raise answer
+            log.error("rows_refused", meaning="something else wrote to a key of the bot: what it held is lost")
+            answers[at] = []
+    return answers
+
+
+def _tell_repaired(keys: list[str], what: str) -> None:
+    log.error(
+        "keys_repaired",
+        keys=keys,
+        meaning=f"something else wrote to these keys of the bot: {what}",
+        remedy="give the bot a Redis or a database of its own",
+    )
 
 
 def _numbers(names: Iterable[bytes]) -> list[int]:

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import structlog
 
 from storage.sealing import Seal, pack, read_row
-from storage.store import ANY, Key, Row, StoreError, can_be_written, make_folder
+from storage.store import ANY, ENDS, Key, Row, StoreError, look_before_opening, make_folder
 
 log = structlog.get_logger()
 
@@ -43,8 +43,10 @@ FIND_SCHEMA = (
 # A row that is ours: SQLite keeps values of any type in any column, whoever adds them.
 OURS = "live AND typeof(kind) = 'text' AND typeof(channel) = 'integer' AND typeof(id) = 'integer'"
 MOST_NUMBERS = 2**62  # of rows: behind the last, SQLite calls the disk full
+FIND_LAST = """
+    SELECT 1 FROM sqlite_sequence WHERE typeof(seq) != 'integer' OR seq > ? UNION ALL SELECT 1 FROM row WHERE number > ?
+"""
 AT_ONCE = 100  # rows in a statement
-ENDS = "", "-wal", "-shm"  # of the names of a database's files
 FIND = """
     WITH wanted (kind, channel, id) AS (VALUES {})
     SELECT number, ifnull(length(value), 0), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id)
@@ -214,7 +216,7 @@ class SQLiteStore:
 
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """Sets a damaged file aside, and makes a new one with the rows that can be read of it."""
-        rows = _salvaged(self._path)
+        rows = _salvaged(self._path) if self._path.is_file() else {}
         # In place of the damaged one only once it is whole: this may be killed, or the disk full.
         self._drop_new()
         with closing(_connected(self._new)) as db:
@@ -266,8 +268,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise IsADirectoryError(path)
     path.touch(mode=0o600)
     path.chmod(0o600)
-    if not can_be_written(path):
-        raise _damage("it is of an unknown version of SQLite")
+    if fault := look_before_opening(path):
+        raise _damage(fault)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -279,8 +281,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         # A trigger that somebody left there could keep what is deleted, or drop what is stored.
         if _schema(db) != SCHEMA:
             raise _damage("its schema is not ours")
-        (newest,) = db.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
-        if newest and newest > MOST_NUMBERS:
+        if db.execute(FIND_LAST, [MOST_NUMBERS] * 2).fetchone():
             raise _damage("its numbers are used up")
         # Until 2026-11-29 a deleted row kept its ids. Only where there are some: else each reader would lock the file.
         db.create_function("as_long", 1, _as_long, deterministic=True)
@@ -322,7 +323,7 @@ def _salvaged(path: Path) -> dict[Key, bytes]:
     rows: dict[Key, bytes] = {}
     number, step = 0, 1
     sql = "SELECT number, kind, channel, id, value FROM row NOT INDEXED WHERE live AND number > ? ORDER BY number"
-    with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(path)) as db:
+    with suppress(sqlite3.Error, UnicodeDecodeError, OverflowError), closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA writable_schema = ON")  # else a truncated file is not read at all
         while step < 2**40:  # after an unreadable page there may be readable ones
             try:

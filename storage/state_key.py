@@ -29,6 +29,8 @@ class KeyFile:
         that cannot be read: what it opens is not to be taken for what none of the keys opens.
         """
         try:
+            if self._path.exists() and not self._path.is_file():  # a pipe, say, for which it would wait
+                raise OSError("it is no file")
             return self._path.read_text("ascii").strip()
         except (FileNotFoundError, NotADirectoryError):
             return ""

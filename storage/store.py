@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import structlog
 from pydantic import ValidationError
 
+log = structlog.get_logger()
+
 ANY = 2**63 - 1  # above all ids
+JOURNAL = "-journal"
+ENDS = "", "-wal", "-shm", JOURNAL  # of the names of a database's files
+NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # at the end of a journal: https://www.sqlite.org/fileformat.html, 3
 
 
 class StoreError(OSError):
@@ -40,12 +47,30 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def can_be_written(path: Path) -> bool:
-    """Whether a file of SQLite's says that it is of a version that SQLite writes, if it says so at all: one changed bit
-    makes it read-only, which SQLite does not call damage. Not to be asked while this process has it open: to close a
-    file ends its locks."""
+def look_before_opening(path: Path) -> str:
+    """Says what is wrong with a database file that SQLite itself would not call damage; empty: nothing. Deletes what
+    SQLite must not find beside it. Not to be called while this process has the database open: to close a file ends its
+    locks."""
+    journal = path.with_name(path.name + JOURNAL)
+    for part in (path.with_name(path.name + end) for end in ENDS[1:]):
+        # SQLite would wait for a pipe, and delete the file that a journal names; none of ours names one.
+        is_pipe = part.exists() and not (part.is_file() or part.is_dir())
+        if is_pipe or (part == journal and part.is_file() and _names_another(part)):
+            part.unlink()
+            log.error("file_refused", file=str(part), meaning="another program put it there: it is deleted")
+    if not path.exists():
+        return ""
+    if not path.is_file():
+        return "it is no file"
     with path.open("rb") as file:
-        return file.read(19)[18:] in (b"", b"\1", b"\2")  # https://www.sqlite.org/fileformat.html, 1.3.3
+        # One changed bit makes it read-only: https://www.sqlite.org/fileformat.html, 1.3.3.
+        return "" if file.read(19)[18:] in (b"", b"\1", b"\2") else "it is of an unknown version of SQLite"
+
+
+def _names_another(journal: Path) -> bool:
+    with journal.open("rb") as file:
+        file.seek(max(0, file.seek(0, SEEK_END) - len(NAMES_ANOTHER)))
+        return file.read() == NAMES_ANOTHER
 
 
 class Key(NamedTuple):

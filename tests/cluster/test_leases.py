@@ -6,7 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from cluster.leases import ALONE, COUNT, LEASE_SECONDS, MEMBERS, SHARD, SINCE, SURE_SECONDS, Leases
+from cluster.leases import ALONE, COUNT, LEASE_SECONDS, MEMBERS, SHARD, SINCE, SURE_SECONDS, Leases, held
 from tests.cluster.conftest import Join, settle
 
 
@@ -77,6 +77,8 @@ async def test_values_that_somebody_else_wrote_there_are_no_reason_to_end(join: 
     here = join()
     assert await here.leases.take(0, 2)
     await here.redis.zadd(MEMBERS, {b"\xff\xfe": 9e15})
+    await here.redis.set(COUNT, f"999999999 {here.leases.bot_id}")
+    assert (await held(here.redis)).count is None
     await here.redis.set(COUNT, b"\xff abc")
     seen = await here.leases.renew(2)
     assert (seen.lost, seen.count, here.name in seen.members) == ((), 2, True)

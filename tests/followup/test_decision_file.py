@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -148,6 +149,33 @@ def test_a_file_that_one_changed_bit_makes_read_only_is_set_aside(file: Decision
         file.write([entry(2)])
     assert stored(file) == [2]
     assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
+def test_a_file_whose_table_refuses_changes_is_set_aside(file: DecisionFile) -> None:
+    file.write([entry(1)])
+    with changing(file) as db:
+        db.executescript(
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'sealed BLOB NOT NULL', 'sealed BLOB NOT NULL CHECK (FALSE)')
+            """
+        )
+    with capture_logs() as logs:
+        file.write([entry(2)])
+    assert stored(file) == [2]
+    assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
+@pytest.mark.parametrize("end", ["", "-journal"])
+def test_a_pipe_in_place_of_the_file_or_beside_it_holds_up_nothing(file: DecisionFile, end: str) -> None:
+    file.write([entry(1)])
+    path = file.path.with_name(file.path.name + end)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with capture_logs() as logs:
+        file.write([entry(2)])
+    assert [found.message_id for found in file.read()] == ([1, 2] if end else [2])
+    assert [each["event"] for each in logs] == ["file_refused" if end else "decision_log_unusable"]
 
 
 def test_a_row_that_another_program_took_out_of_an_index_is_removed(file: DecisionFile) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from cryptography.fernet import Fernet
 from storage.redis_store import RedisStore
 from storage.sealing import PART, Seal, pack, read_keys, unpack
 from storage.sqlite_store import SQLiteStore
-from storage.store import Key, Row, WrongKeyError
+from storage.state_key import KEY_FILE, KeyFile
+from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import KEY, OpenStore
 
 OTHER = "pZ3xq0c9vJm1h7sV2bYt8RkLw5nEaGfUoIdTyQ4CuXs="
@@ -161,3 +163,9 @@ def test_what_is_no_key_is_refused_with_how_to_make_one() -> None:
 def test_before_anything_is_stored_and_without_redis_neither_library_is_loaded() -> None:
     program = "import sys, persistence.open_store; sys.exit(bool({'cryptography', 'redis'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], timeout=60)
+
+
+def test_a_pipe_in_place_of_the_key_is_said_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / KEY_FILE)
+    with pytest.raises(StoreError, match="it is no file"):
+        KeyFile(tmp_path).read()

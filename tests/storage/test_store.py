@@ -7,6 +7,7 @@ import random
 import re
 import sqlite3
 import stat
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -289,6 +290,16 @@ def _run(statement: str, path: Path) -> None:
         db.execute(statement)
 
 
+def _with_the_last_number(path: Path) -> None:
+    _run("INSERT INTO row (number, live) VALUES (9223372036854775807, 0)", path)
+    _run("UPDATE sqlite_sequence SET seq = 5", path)
+
+
+def _made_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (lambda path: os.truncate(path, path.stat().st_size // 2), 100),
     (_page_lost, 250),
@@ -300,6 +311,9 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (_made_a_folder, 0),
     (_of_unknown_version, 400),
     (partial(_run, "UPDATE sqlite_sequence SET seq = 9223372036854775807"), 400),
+    (partial(_run, "UPDATE sqlite_sequence SET seq = 'abc'"), 400),
+    (_with_the_last_number, 400),
+    (_made_a_pipe, 0),
 ]
 
 
@@ -367,6 +381,32 @@ def test_a_damaged_database_is_set_aside_and_what_can_be_read_is_kept(
         assert SQLiteStore(path).read("said", 6) == [Row(6, 1, b"goes on")]
     assert not logs
     store.close()
+
+
+def _naming(path: Path) -> bytes:
+    """A journal that has SQLite undo nothing and delete that file: https://www.sqlite.org/fileformat.html, 3."""
+    magic, page = bytes.fromhex("d9d505f920a163d7"), 4_096
+    name = str(path).encode()
+    head = (magic + struct.pack(">IIIII", 0, 1, 3, 512, page)).ljust(512, b"\0")
+    return head + struct.pack(">I", 2**30 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+
+
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_what_somebody_put_beside_a_database_is_deleted_and_no_other_file(tmp_path: Path, end: str) -> None:
+    path, others = tmp_path / "db", tmp_path / "others"
+    others.write_text("theirs")
+    store = SQLiteStore(path)
+    store.write({Key("said", 5, 1): b"words"})
+    store.sync()
+    store.close()
+    beside = path.with_name(path.name + end)
+    beside.unlink(missing_ok=True)
+    for put in (partial(os.mkfifo, beside), lambda: path.with_name("db-journal").write_bytes(_naming(others))):
+        put()
+        with capture_logs() as logs:
+            assert SQLiteStore(path).read("said", 5) == [Row(5, 1, b"words")]
+        assert [entry["event"] for entry in logs] == ["file_refused"]
+    assert others.read_text() == "theirs"
 
 
 def test_damage_that_shows_only_in_use_is_mended_with_the_next_write(
@@ -442,6 +482,25 @@ def test_what_a_process_writes_without_its_leases_is_not_written_none_of_it(redi
     held.names = {"lease:0": "a"}
     store.write({Key("said", 5, 3): b"3"})
     assert [row.id for row in store.read("said", 5)] == [1, 3]
+    store.close()
+
+
+def test_a_key_of_another_type_costs_no_other_rows_and_is_repaired(redis_url: str) -> None:
+    store = RedisStore(redis_url, "odd")
+    store.write({Key("said", channel, 1): b"words" for channel in (5, 6, 7)})
+    for name, is_read, told in (
+        ("odd:said:6", True, ["rows_refused", "keys_repaired"]),
+        ("odd:said", True, ["keys_repaired"]),
+        ("odd:said", False, ["keys_repaired"]),
+    ):
+        store.redis.delete(name)
+        store.redis.set(name, "x")
+        with capture_logs() as logs:
+            if is_read:
+                assert [row.channel for row in store.read("said")] == ([5, 7] if told[1:] else [5, 6, 7])
+            store.write({Key("said", 6, 2): b"more", Key("said", 7, 1): b"more"})
+        assert [entry["event"] for entry in logs] == told
+    assert store.read("said") == [Row(5, 1, b"words"), Row(6, 2, b"more"), Row(7, 1, b"more")]
     store.close()
 
 
