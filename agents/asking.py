@@ -38,7 +38,7 @@ from pydantic_ai.messages import (
 )
 
 from agents.gateway import Asked, Reply
-from agents.shortening import weight_of
+from agents.shortening import STRING, weight_of
 from conversation import MessageRecord
 from discord_io.split import is_blank
 from llm_history import History, waits_for
@@ -211,7 +211,7 @@ class Suspended(BaseModel):
             allowed=dict(runs_for.allowed),
             model=model,
         )
-        if weight_of(suspended.model_dump_json()) > MAX_KEPT:
+        if weight_of(kept := suspended.model_dump_json(), STRING.sub("", kept)) > MAX_KEPT:
             raise UnexpectedModelBehavior("The model made too much to wait with a question.")
         return suspended
 

@@ -26,7 +26,15 @@ from pydantic_ai.messages import ToolCallPartDelta
 from pydantic_ai.models import Model, StreamedResponse
 
 from agents.failures import MAX_CAUSES, may_be_billed, was_sent
-from agents.shortening import MAX_ERROR_CHARACTERS, MAX_SAID, TEXT, shorten_error, shorten_response
+from agents.shortening import (
+    KEPT,
+    KEPT_PART_BYTES,
+    MAX_ERROR_CHARACTERS,
+    MAX_SAID,
+    TEXT,
+    shorten_error,
+    shorten_response,
+)
 from tls import without_slow_ciphers
 
 log = structlog.get_logger()
@@ -42,7 +50,8 @@ PART_BYTES = 16
 # eight times over where it joins texts with one wide sign. 22,000 tokens fit in, each in an event as OpenRouter sends
 # thoughts, and no answer has as many.
 MAX_RESPONSE_BYTES = 12 * 1024 * 1024
-KEPT_PART_BYTES = 8
+# Of one that is shortened, as it is sent: each of Perplexity's pieces repeats the answer so far, and its sources.
+MAX_SENT_BYTES = 64 * 1024 * 1024
 MAX_EVENTS = 40_000
 MAX_PARTS = 1_000  # of an answer: each takes the longer to add the more there are
 LEAST_BYTES = 100  # as which each piece of an event or body counts at least
@@ -153,7 +162,8 @@ def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
     client, kind = provider.client, type(provider.client)
     is_shortened = hasattr(kind, "_process_response_data")  # OpenAI's, Anthropic's and Groq's
     max_event, part = (MAX_EVENT_BYTES, 0) if is_shortened else (MAX_BODY_BYTES, PART_BYTES)
-    limit = partial(bound_http, max_event=max_event, max_body=MAX_BODY_BYTES, part=part, is_collected=True)
+    most = MAX_SENT_BYTES if is_shortened else MAX_RESPONSE_BYTES
+    limit = partial(bound_http, max_event=max_event, max_body=MAX_BODY_BYTES, part=part, most=most)
     if provider.name == "huggingface":
         clients = import_module("huggingface_hub.utils._http")  # an extra
         clients.set_async_client_factory(lambda: limit(clients.default_async_client_factory()))
@@ -176,8 +186,7 @@ def _shortening(kind: Any, waits: float) -> type:
         def _process_response_data(self, *, data: object, **how: Any) -> Any:
             response = how["response"]
             shorten_response(data, response.extensions, counts)
-            if response.extensions[TEXT] > MAX_SAID:
-                raise _refused(sys.modules[type(response).__module__], f"it says more than {MAX_SAID:,} characters")
+            _refuse_much(response)
             return super()._process_response_data(data=data, **how)
 
         def _make_sse_decoder(self) -> Any:
@@ -207,17 +216,26 @@ def _shortening(kind: Any, waits: float) -> type:
     return Shortening
 
 
-def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, is_collected: bool = False) -> Any:
+def _refuse_much(response: Any) -> None:
+    library = sys.modules[type(response).__module__]
+    if response.extensions[TEXT] > MAX_SAID:
+        raise _refused(library, f"it says more than {MAX_SAID:,} characters")
+    if response.extensions[KEPT] > MAX_RESPONSE_BYTES:
+        raise _refused(library, f"more than {MAX_RESPONSE_BYTES:,} bytes to be kept")
+
+
+def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, most: int | None = None) -> Any:
     """Limits the responses to an AsyncClient of httpx2 or httpx, and returns it. max_event, max_body: bytes of an event
     of a stream, and of any other response, or one that is read as a whole; part: as how many each comma and opening
-    bracket counts; is_collected: its user collects what all events of a stream say, so they are limited in all, too."""
+    bracket counts; most: bytes of all events of a stream, of which there may be MAX_EVENTS then: its user collects what
+    they say; None: any."""
     _bound_heads()
     for transport in (http._transport, *http._mounts.values()):  # noqa: SLF001 - whoever made the client gave no context
         if pool := getattr(transport, "_pool", None):
             without_slow_ciphers(pool._ssl_context)  # noqa: SLF001
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
-    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, is_collected, asyncio.Lock()))
+    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, most, asyncio.Lock()))
     send = http.send
 
     async def noting(request: Any, *, stream: bool = False, **how: Any) -> Any:
@@ -241,7 +259,7 @@ def _bound_heads() -> None:
 
 
 async def _bound(
-    max_event: int, max_body: int, part: int, is_collected: bool, alone: asyncio.Lock, response: Any
+    max_event: int, max_body: int, part: int, most: int | None, alone: asyncio.Lock, response: Any
 ) -> None:
     library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
     if len(response.headers.raw) > MAX_HEADERS:
@@ -254,7 +272,7 @@ async def _bound(
     is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
-        response.stream = kind(library, response.stream, max_event, max_body, part, is_collected, alone, is_stream)
+        response.stream = kind(library, response.stream, max_event, max_body, part, most, alone, is_stream)
 
 
 class FewCookies(CookieJar):
@@ -320,7 +338,7 @@ def _short_text(text: str) -> str:
 @dataclass(eq=False)
 class _Bounded:
     """Streams a response's bytes. library: that of the response. max_event: bytes of one event, which may have
-    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, is_collected: as bound_http();
+    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, most: as bound_http();
     alone: held while an event or body is larger than MAX_EVENT_BYTES. is_stream: its type says it is one; but what does
     not begin with a field's name is bounded as what clients may parse in one go, whatever its type. The lines of a
     stream are passed on with one kind of end, as clients do not agree on which ends make a blank line."""
@@ -330,7 +348,7 @@ class _Bounded:
     max_event: int
     max_body: int
     part: int
-    is_collected: bool
+    most: int | None
     alone: asyncio.Lock
     is_stream: bool
     is_alone: bool = False
@@ -356,12 +374,11 @@ class _Bounded:
                 sizes = [event + kept - self._size(tail) + self._size(begun), *map(self._size, others)]
                 event, tail = sizes[-1], (others or [begun])[-1][-1:]
                 events += len(others)
-                most = self.max_event if self.is_stream else self.max_body
-                is_much = self.is_collected and (total > MAX_RESPONSE_BYTES or events > MAX_EVENTS)
-                if max(sizes) > most or is_much:
-                    at_once = f"{most:,} bytes or {MAX_LINES:,} lines at once"
-                    in_all = f"{MAX_RESPONSE_BYTES:,} bytes or {MAX_EVENTS:,} events in all"
-                    raise _refused(self.library, f"more than {at_once}, or {in_all}")
+                at_once = self.max_event if self.is_stream else self.max_body
+                if max(sizes) > at_once:
+                    raise _refused(self.library, f"more than {at_once:,} bytes or {MAX_LINES:,} lines at once")
+                if self.most is not None and (total > self.most or events > MAX_EVENTS):
+                    raise _refused(self.library, f"more than {self.most:,} bytes or {MAX_EVENTS:,} events in all")
                 if IS_TOO_MUCH.get()():
                     raise _refused(self.library, "it has too many parts")
                 if event <= MAX_EVENT_BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MAX_BYTES = 8_192  # of UTF-8, with the note
+TRACEBACK = "Traceback (most recent call last)"  # with which Python's begin: what went wrong is in its last line
 NOTE = "\n(cut: the first {kept:,} of {size:,} bytes)"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
@@ -26,6 +27,7 @@ log = structlog.get_logger()
 
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_file.py
+MAX_COPIED_BYTES = 8 * MAX_SCHEMA_BYTES  # of it and its definitions, while its references are written out
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
 MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
 ANY = b'{"type": "object", "properties": {}}'
@@ -39,12 +41,29 @@ INDEX = re.compile(r"0|[1-9][0-9]{0,8}")  # of a list, in a JSON pointer (RFC 69
 JOINER = re.compile(r"(?<=[<\[])[\u200b-\u200d\u2060\ufeff]|(?<=\])\u200d")
 
 
+@dataclass(slots=True)
+class _Room:
+    """How much may still be copied of a schema."""
+
+    bytes: int = MAX_COPIED_BYTES
+
+
+ROOM: ContextVar[_Room | None] = ContextVar("ROOM", default=None)
+
+
 def _copied(schema: Any) -> Any:
-    """A deep copy of JSON, in a hundredth of the time: a definition is copied anew for each reference to it."""
+    """A deep copy of JSON, in a hundredth of the time: a definition is copied anew for each reference to it. Raises
+    InlinedSchemaTooLargeError if a schema that is adapted has no more room: pydantic-ai counts a text as one value,
+    however long it is, and some transformers look at each character of each copy."""
     try:
-        return orjson.loads(orjson.dumps(schema))
+        copied = orjson.loads(text := orjson.dumps(schema))
     except orjson.JSONEncodeError:  # as of 65 bits
-        return json.loads(json.dumps(schema))
+        copied = json.loads(text := json.dumps(schema).encode())
+    if room := ROOM.get():
+        room.bytes -= len(text)
+        if room.bytes < 0:
+            raise _json_schema.InlinedSchemaTooLargeError("JSON schema")
+    return copied
 
 
 def _pointed_to(schema: dict[str, Any], reference: str) -> dict[str, Any] | None:
@@ -123,6 +142,7 @@ def adapt_once(model: Model) -> None:
 
     @lru_cache(MAX_SCHEMAS)
     def adapted(schema: bytes, strict: bool | None, read: Callable[[bytes], Any]) -> _Adapted:
+        token = ROOM.set(_Room())
         try:
             transformer = kind(read(schema), strict=strict)
             walked, is_strict = transformer.walk(), transformer.is_strict_compatible
@@ -131,6 +151,8 @@ def adapt_once(model: Model) -> None:
             refused = f"it takes {len(sent):,} bytes" if len(sent) > MAX_SCHEMA_BYTES else ""
         except Exception as error:  # noqa: BLE001 - of a server's schema, at which the package may raise anything
             refused = type(error).__name__  # its text may quote the server
+        finally:
+            ROOM.reset(token)
         if refused:
             log.warning("tool_schema_refused", detail=refused, meaning="the model is not told which arguments it takes")
             sent, is_strict = ANY, False

@@ -27,7 +27,7 @@ from pydantic_core import to_json
 
 from activity import Activity, FaultKind
 from agents.bounded_client import bound_http, drop_frames
-from agents.cutting import cut
+from agents.cutting import TRACEBACK, cut
 from agents.mcp_file import McpServer
 from discord_io.made_files import MadeFile
 from discord_io.split import clipped
@@ -301,7 +301,7 @@ class Connection:
 
     def _reason(self, text: str) -> str:
         """A server's error text on one line, without secrets and URLs; of a stack trace only its last line."""
-        is_traceback = "Traceback (most recent call last)" in text
+        is_traceback = TRACEBACK in text
         text = self._without_secrets(text[-MAX_SEARCHED:] if is_traceback else text[:MAX_SEARCHED])
         if is_traceback:
             text = text.strip()[-MAX_READ:].splitlines()[-1]

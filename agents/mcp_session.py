@@ -26,9 +26,9 @@ from mcp.types import JSONRPCNotification
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json, to_json
 
-from agents.cutting import MAX_BYTES
+from agents.cutting import MAX_BYTES, TRACEBACK
 from agents.mcp_file import MAX_TOOL_BYTES
-from agents.shortening import OPAQUE, parts_in, shorten
+from agents.shortening import OPAQUE, STRING, parts_in, shorten
 
 log = structlog.get_logger()
 
@@ -47,6 +47,7 @@ MAX_PARTS = 100_000  # lists, objects and what is in them, in a message: each ta
 # up to 40 us and 4 KB.
 MAX_ASKED = 100
 MAX_ASKED_CHARACTERS = 1_000  # of it, and of its method and number
+MAX_MESSAGE = 10_000  # characters of an error's; of these 300 are told
 MAX_REQUIRED = 500  # arguments of a tool, or of an object in them
 MAX_TOOL_NAME = 1_000  # characters
 PART_BYTES = 8  # as which each list, object and what is in them counts in a listing
@@ -56,7 +57,6 @@ MAX_ADDRESS = 2_000  # characters, also of a cursor and of an event's id
 MAX_OPEN = 64  # requests of a server, such as pings, until it has taken the answers; each takes 5 KB
 WIDE = re.compile("[\U00010000-\U0010ffff]")
 MAX_HALVED = 1_000_000  # characters of a message in which halves of emojis are replaced
-STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 class Session(VersionAwareClientSession):
@@ -135,6 +135,8 @@ def bound_result(answer: dict[str, Any]) -> None:
     for item in items:
         for name in ("_meta", "annotations"):  # which nobody reads
             item.pop(name, None)
+    if answer.get("isError"):  # of which only texts are read
+        answer["content"] = [item for item in items if not _has_bytes(item)]
     leave_out_numbers(answer)
     told = to_json(structure)
     shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=() if answer.get("isError") else OPAQUE)
@@ -144,6 +146,11 @@ def bound_result(answer: dict[str, Any]) -> None:
         if text.startswith(("{", "[")) and len(text) >= min(len(told) // 2, MAX_BYTES):
             del answer["structuredContent"]
     shorten(answer.get("inputRequests"), MAX_ASKED, MAX_ASKED, MAX_TEXT)
+
+
+def _has_bytes(item: dict[str, Any]) -> bool:
+    resource = item.get("resource")
+    return item.get("type") in ("image", "audio") or (isinstance(resource, dict) and "blob" in resource)
 
 
 def _has_name(tool: object) -> TypeGuard[dict[str, Any]]:
@@ -237,8 +244,16 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
     except ValueError:
         parsed = _parsed_with_halves(text) if data else None  # which is refused
     if isinstance(parsed, dict) and isinstance(error := parsed.get("error"), dict):
-        shorten(error, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
+        _bound_error(error)
     return _message.validate_python(parsed, **how)  # JSON would be kept in a copy for each type that it is not
+
+
+def _bound_error(error: dict[str, Any]) -> None:
+    message = error.pop("message", None)
+    shorten(error, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
+    if isinstance(message, str):
+        is_traceback = TRACEBACK in message[:-MAX_MESSAGE]  # of which the end is read
+        error["message"] = f"{TRACEBACK}\n{message[-MAX_MESSAGE:]}" if is_traceback else message[:MAX_MESSAGE]
 
 
 def _escaped(wide: re.Match[str]) -> str:

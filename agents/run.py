@@ -262,7 +262,7 @@ class Run:
 
     def add(self, delta: str) -> None:
         if delta:
-            self.text += self.gap + without_joiners(_clean(delta), "" if self.gap else self.text)
+            self.text += self.gap + without_joiners(delta, "" if self.gap else self.text)
             self.is_dense = self.is_dense or not delta.isascii()
             self.gap = ""
             self.show(self.text)
@@ -443,5 +443,5 @@ def _details(event: ModelResponseStreamEvent) -> dict[str, Any]:
 
 
 def _clean(delta: str) -> str:
-    """The text without lone surrogates, which cannot be sent to anybody."""
-    return delta.encode(errors="replace").decode()
+    """The text with halves of emojis joined, or replaced: alone they cannot be sent to anybody."""
+    return delta.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

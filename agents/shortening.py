@@ -5,6 +5,7 @@ Of each part and each character they make something, in one go: an object for a 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Container, Iterable
 from itertools import count
@@ -32,8 +33,10 @@ MAX_NAME = 64  # characters of one
 # Characters of the name under which a model says that it answers: pydantic-ai looks up its price, and takes up to 14 us
 # for each of them.
 MAX_MODEL_NAME = 256
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # in a text of JSON
 PART_CHARACTERS = 32  # pydantic-ai takes 5 us to write and read one that it keeps
-TEXT = "parley_text"  # of a response: how many characters it said
+TEXT, KEPT = "parley_text", "parley_kept"  # of a response: how many characters it said, and bytes may be kept of it
+KEPT_PART_BYTES = 8  # as which each list, object and what is in them counts
 HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why it ended
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 
@@ -43,20 +46,22 @@ def parts_in(text: str) -> int:
     return text.count(",") + text.count("[") + text.count("{")
 
 
-def weight_of(text: str) -> int:
-    """The characters of a text of JSON, of which a part counts as PART_CHARACTERS."""
-    return len(text) + PART_CHARACTERS * parts_in(text)
+def weight_of(text: str, structure: str | None = None) -> int:
+    """The characters of a text of JSON, of which a part counts as PART_CHARACTERS. structure: the same without strings,
+    whose commas are no parts."""
+    return len(text) + PART_CHARACTERS * parts_in(text if structure is None else structure)
 
 
 def shorten_response(data: object, so_far: dict[str, Any], counts: set[str]) -> None:
     """Shortens an event or body of a response before it is validated. so_far: what is known of the response, to which
-    is added how many characters it said, as TEXT; counts: as in leave_out_counts()."""
+    is added what is in it, as TEXT and KEPT; counts: as in leave_out_counts()."""
     if isinstance(data, dict):
         leave_out(data, so_far)
         cut_ids(data)
         cut_model_name(data)
     shorten(data, MAX_ITEMS, MAX_KEYS, MAX_CHARACTERS, MAX_DEPTH)
-    so_far[TEXT] = so_far.get(TEXT, 0) + said_in(data)
+    said, kept = sizes_of(data)
+    so_far[TEXT], so_far[KEPT] = so_far.get(TEXT, 0) + said, so_far.get(KEPT, 0) + kept
     leave_out_counts(data, counts)
 
 
@@ -123,17 +128,26 @@ def cut_model_name(data: dict[str, Any]) -> None:
             holder["model"] = name[:MAX_MODEL_NAME]
 
 
-def said_in(data: object) -> int:
-    """The characters of what an event says."""
-    said, nested = 0, [data]
+def sizes_of(data: object) -> tuple[int, int]:
+    """The characters of what an event says, and the bytes of it that its client may keep."""
+    said = kept = 0
+    nested = [data]
     for each in nested:  # the list grows meanwhile
+        kept += KEPT_PART_BYTES
         if isinstance(each, dict):
             said += sum(len(text) for key, text in each.items() if key in SAID and isinstance(text, str))
+            kept += sum(map(_bytes, each))
             nested += each.values()
         elif isinstance(each, list):
             said += sum(len(text) for text in each if isinstance(text, str))
             nested += each
-    return said
+        elif isinstance(each, str):
+            kept += _bytes(each)
+    return said, kept
+
+
+def _bytes(text: str) -> int:
+    return len(text) * (1 if text.isascii() else 4)
 
 
 def leave_out_counts(data: object, known: set[str]) -> None:

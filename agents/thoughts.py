@@ -7,6 +7,7 @@ code is text.
 
 from __future__ import annotations
 
+import codecs
 import re
 
 TAG = re.compile(r"<\s{0,2}(?P<closes>/?)\s{0,2}(?:think|thinking|thought)\s{0,2}>", re.IGNORECASE)
@@ -24,6 +25,7 @@ class BareThoughts:
     """
 
     def __init__(self, *, may_begin: bool = False) -> None:
+        self._halves = codecs.getincrementaldecoder("utf-16-le")("replace")  # of emojis, which may come in two deltas
         self._said: list[str] = []  # the words in pieces: to add to a text copies all of it
         self.were_unopened = self.had_none = False
         self._thinks = self._is_unsure = may_begin
@@ -50,7 +52,7 @@ class BareThoughts:
         self._say(text)
 
     def hear(self, delta: str) -> None:
-        held, at = self._held + delta, 0
+        held, at = self._held + self._halves.decode(delta.encode("utf-16-le", "surrogatepass")), 0
         for tag in TAG.finditer(held):  # without a copy of what follows each
             self._take(held[at : tag.start()])
             self._meet(tag)
@@ -66,7 +68,7 @@ class BareThoughts:
 
     def end(self) -> None:
         """Ends the response: thoughts that are not closed stay thoughts, and the beginning of a tag becomes text."""
-        self._take(self._held)
+        self._take(self._held + self._halves.decode(b"", final=True))
         self._held = ""
         if self._is_unsure:
             self._say_instead(self._unsure)

@@ -115,10 +115,20 @@ async def test_what_would_be_kept_for_too_long_an_answer_is_a_failure(
 ) -> None:
     monkeypatch.setattr("agents.asking.MAX_KEPT", 10_000)
     first = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
-    stub.replies.append(Reply(calls=(Call("ask_choice", WHICH), Call("count", json.dumps({"of": [[]] * 200})))))
+    stub.replies.append(Reply(calls=(Call("ask_choice", WHICH), Call("count", "x" * 10_000))))
     outcome = await GeneralAgent(model).respond(chosen(first, "black"), lambda _text: None)
     assert isinstance(outcome, Failure)
     assert "too much to wait" in outcome.detail
+
+
+async def test_commas_in_what_a_tool_said_are_no_parts_of_what_is_kept(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.asking.MAX_KEPT", 10_000)
+    first = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply(calls=(Call("count", json.dumps({"of": "a,b," * 200})), Call("ask_choice", WHICH))))
+    outcome = await GeneralAgent(model).respond(chosen(first, "black"), lambda _text: None)
+    assert isinstance(outcome, Answer)
 
 
 async def test_who_may_not_know_what_a_run_has_does_not_go_on_with_it(stub: StubModel, model: Model) -> None:

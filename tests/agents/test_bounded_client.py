@@ -393,11 +393,11 @@ async def test_all_else_goes_on_while_thousands_of_chunks_are_read_that_came_at_
     assert turns >= count
 
 
-@pytest.mark.parametrize(("is_collected", "most", "is_taken"), [(True, 100, True), (True, 99, False), (False, 1, True)])
+@pytest.mark.parametrize(("most", "events", "is_taken"), [(10_000, 100, True), (10_000, 99, False), (None, 1, True)])
 async def test_each_event_counts_once_and_only_where_all_of_them_are_collected(
-    monkeypatch: pytest.MonkeyPatch, is_collected: bool, most: int, is_taken: bool
+    monkeypatch: pytest.MonkeyPatch, most: int | None, events: int, is_taken: bool
 ) -> None:
-    monkeypatch.setattr("agents.bounded_client.MAX_EVENTS", most)
+    monkeypatch.setattr("agents.bounded_client.MAX_EVENTS", events)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": STREAM})
@@ -407,7 +407,7 @@ async def test_each_event_counts_once_and_only_where_all_of_them_are_collected(
                 await response.write(piece)
         return response
 
-    http = bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES, is_collected=is_collected)
+    http = bound_http(httpx2.AsyncClient(), MAX_EVENT_BYTES, MAX_BODY_BYTES, most=most)
     heard = b""
     async with serving(answer) as url, http, http.stream("GET", url) as response:
         with nullcontext() if is_taken else pytest.raises(httpx2.RemoteProtocolError):
@@ -854,6 +854,24 @@ async def test_of_blank_text_that_no_event_tells_only_so_much_is_kept(
     texts = [part.content for part in parts if isinstance(part, TextPart)]
     assert texts[0] == "so"
     assert sum(map(len, texts)) <= MAX_OUTPUT_CHARACTERS
+
+
+async def test_what_is_left_out_of_a_response_does_not_count_as_kept(serve: Serve) -> None:
+    """As what Perplexity repeats in each piece."""
+    repeated = {"citations": ["https://example.org/" + "x" * 5_000] * 40}
+    body = event({"content": "It "}, more=repeated) * 80 + event({"content": "is so."}, "stop")
+    assert len(body) > MAX_RESPONSE_BYTES
+    assert (await response_to(serve, "openai-chat:m", body)).text == "It " * 80 + "is so."
+
+
+async def test_an_emoji_in_two_pieces_is_one_and_half_an_emoji_is_none(serve: Serve) -> None:
+    body = event({"content": "so \ud83d"}) + event({"content": "\ude00 and \ud83d"}) + event({}, "stop")
+    serve(web.Response(body=body, content_type=STREAM))
+    answer = await asked("openai-chat:m")
+    assert isinstance(answer, Answer)
+    assert answer.text == "so \U0001f600 and \ufffd"
+    (said,) = sanitized(await response_to(serve, "openai-chat:m", body)).parts
+    assert said.content == answer.text  # type: ignore[union-attr]
 
 
 async def test_text_in_parts_is_taken(serve: Serve) -> None:

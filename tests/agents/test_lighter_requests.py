@@ -31,7 +31,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import _GptOssJsonSchemaTransformer
+from pydantic_ai.providers.azure import _AzureGrokJsonSchemaTransformer
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openrouter import _OpenRouterGoogleJsonSchemaTransformer
 from pydantic_ai.settings import ModelSettings
 from structlog.testing import capture_logs
 
@@ -208,6 +211,25 @@ def pointers_through_lists() -> dict[str, Any]:
     several = {"anyOf": [{"$ref": "#/x" + "/490" * 11, "a": 1}] * 10}
     properties = {f"{n}": {"$ref": "#/$defs/D", "b": 1} for n in range(34)}
     return {"type": "object", "x": node, "$defs": {"D": several}, "properties": properties}
+
+
+def copies_of_a_long_text() -> dict[str, Any]:
+    """One transformer looks at each character of each, another writes each out as Python does."""
+    long = {"pattern": "x" * 7_990, "type": "string", "const": ["\U0001f600" + "\x7f" * 3_000]}
+    return {"type": "object", "d": long, "properties": {"a": {"anyOf": [{"$ref": "#/d"}] * 500}}}
+
+
+@pytest.mark.parametrize(
+    "kind", [_GptOssJsonSchemaTransformer, _OpenRouterGoogleJsonSchemaTransformer, _AzureGrokJsonSchemaTransformer]
+)
+def test_no_transformer_takes_long_with_copies_of_a_long_text(kind: type[Any]) -> None:
+    once = Adapting(kind)
+    adapt_once(once.model)
+    assert once.sent(PLAIN, None).parameters_json_schema["properties"]
+    began = time.thread_time()
+    for number in range(8):
+        once.sent(copies_of_a_long_text() | {"title": f"{number}"}, None)
+    assert time.thread_time() - began < 0.25  # it was up to 3.7 s
 
 
 @pytest.mark.parametrize("schema", [chain_of_references(), pointers_through_lists()])

@@ -998,6 +998,40 @@ def serve(told):
 """
 
 
+SCREEN = {"type": "image", "mimeType": "image/png", "data": "A" * 400_000}
+WORDS = {"type": "text", "text": "no such page"}
+TRACE = "Traceback (most recent call last):" + '\n  File "/srv/app.py", line 1, in f' * 900
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"result": {"isError": True, "content": [SCREEN, WORDS]}}, "no such page"),
+        ({"result": {"isError": True, "content": [WORDS, SCREEN]}}, "no such page"),
+        ({"error": {"data": "x" * 9_000, "code": 1, "message": "the city is not known"}}, "the city is not known"),
+        ({"error": {"code": 1, "message": f"{TRACE}\nValueError: not known"}}, "ValueError: not known"),
+    ],
+    ids=["picture first", "picture last", "data first", "traceback"],
+)
+async def test_what_went_wrong_is_told_whatever_comes_with_it(answer: dict[str, Any], told: str) -> None:
+    async def post(request: web.Request) -> web.Response:
+        asked = await request.json() if request.method == "POST" else {}
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}
+        results: dict[str, Any] = {
+            "initialize": {"result": {"protocolVersion": "2025-06-18", **about}},
+            "tools/list": {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}},
+            "tools/call": answer,
+        }
+        if (method := asked.get("method", "")) not in results:
+            return web.Response(status=405)
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **results[method]})
+
+    async with serving(post) as server, running(server) as connection:
+        said = await connection.call("t", {})
+        assert said.startswith(f"The tool t of server far failed: {told}")
+        assert not connection._doubted.is_set() or "error" in answer
+
+
 async def test_a_result_without_content_is_one() -> None:
     answer: dict[str, Any] = {"content": None, "structuredContent": {"a": 1}}
     bound_result(answer)
