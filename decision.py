@@ -141,8 +141,10 @@ class Decision:
     def unquoting(self) -> Decision:
         """The decision without words of a model's or of a stop, which may name or quote anybody."""
         is_free = self.tier == JUDGE_TIER or self.reason in (Reason.DECLINED, Reason.STOP)
-        agent, _, _ = self.agent.partition(" (")
-        return replace(self, evidence="" if is_free else self.evidence, agent=agent)
+        evidence, agent = "" if is_free else self.evidence, self.agent.partition(" (")[0]
+        if (evidence, agent) == (self.evidence, self.agent):
+            return self  # as thousands are, with each edit
+        return replace(self, evidence=evidence, agent=agent)
 
     def in_words(self) -> str:
         """One line for people."""
@@ -288,11 +290,12 @@ class RecentDecisions:
             self._gone.move_to_end(channel_id)
             if len(self._gone) > self._size:  # the dropped channel's mark from now on counts for all channels
                 self._gone_anywhere = max(self._gone_anywhere, self._gone.popitem(last=False)[1])
+        channel_ids = channel_ids and {*channel_ids}
         for entries in (self._entries, self._ignored):
             for message_id, entry in entries.items():
-                if channel_ids is not None and entry.channel_id not in channel_ids:
-                    continue
-                entries[message_id] = entry._replace(decision=entry.decision.unquoting)
+                is_there = channel_ids is None or entry.channel_id in channel_ids
+                if is_there and (decision := entry.decision.unquoting) is not entry.decision:
+                    entries[message_id] = entry._replace(decision=decision)
 
     def as_noted(self, channel_id: int, decision: Decision, since: int) -> Decision:
         """The decision as it may be noted: without quotes where words of the channel were deleted after this mark.
