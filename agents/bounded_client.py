@@ -32,6 +32,7 @@ from agents.shortening import (
     MAX_ERROR_CHARACTERS,
     MAX_SAID,
     TEXT,
+    parts_in,
     shorten_error,
     shorten_response,
 )
@@ -39,9 +40,8 @@ from tls import without_slow_ciphers
 
 log = structlog.get_logger()
 
-# Of a stream; the last event of OpenAI's Responses API repeats the whole answer. Of MCP servers' larger events and
-# bodies one comes at a time.
-MAX_EVENT_BYTES = 512 * 1024
+MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Responses API repeats the whole answer
+LARGE_AT_ONCE = 3  # events and bodies of an MCP server that are larger
 # Of a response that is no stream: a judge's, or an error. Also of an event whose lists are not shortened.
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.
@@ -144,13 +144,13 @@ def asks_another(error: Exception) -> bool:
 
 
 def drop_frames(error: BaseException) -> None:
-    """Drops an error's traceback, and those of its causes: they hold all of a response, for as long as the error is
-    kept, or is in a cycle with a task."""
+    """Drops an error's traceback, and those of its causes and parts: they hold all of a response, while the error is
+    kept, as by the task that raised it."""
     errors: list[BaseException | None] = [error]
     for each in errors:  # the list grows meanwhile
         if each and len(errors) < 2 * MAX_CAUSES:
             each.__traceback__ = None
-            errors += each.__cause__, each.__context__
+            errors += each.__cause__, each.__context__, *getattr(each, "exceptions", ())
 
 
 def bound(provider: Any, *, waits: float = PATIENCE_SECONDS) -> None:
@@ -235,7 +235,9 @@ def bound_http(http: Any, max_event: int, max_body: int, part: int = 0, *, most:
             without_slow_ciphers(pool._ssl_context)  # noqa: SLF001
     http.headers["Accept-Encoding"] = "identity"
     http.cookies = FewCookies()
-    http.event_hooks["response"].append(partial(_bound, max_event, max_body, part, most, asyncio.Lock()))
+    http.event_hooks["response"].append(
+        partial(_bound, max_event, max_body, part, most, asyncio.Semaphore(LARGE_AT_ONCE))
+    )
     send = http.send
 
     async def noting(request: Any, *, stream: bool = False, **how: Any) -> Any:
@@ -259,7 +261,7 @@ def _bound_heads() -> None:
 
 
 async def _bound(
-    max_event: int, max_body: int, part: int, most: int | None, alone: asyncio.Lock, response: Any
+    max_event: int, max_body: int, part: int, most: int | None, large: asyncio.Semaphore, response: Any
 ) -> None:
     library = sys.modules[type(response).__module__]  # httpx2, or httpx where an extra has it
     if len(response.headers.raw) > MAX_HEADERS:
@@ -272,7 +274,7 @@ async def _bound(
     is_stream = response.is_success and is_called_stream and not response.request.extensions[COLLECTED]
     if isinstance(response.stream, library.AsyncByteStream):
         kind = type("Bounded", (_Bounded, library.AsyncByteStream), {})
-        response.stream = kind(library, response.stream, max_event, max_body, part, most, alone, is_stream)
+        response.stream = kind(library, response.stream, max_event, max_body, part, most, large, is_stream)
 
 
 class FewCookies(CookieJar):
@@ -338,10 +340,10 @@ def _short_text(text: str) -> str:
 @dataclass(eq=False)
 class _Bounded:
     """Streams a response's bytes. library: that of the response. max_event: bytes of one event, which may have
-    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, most: as bound_http();
-    alone: held while an event or body is larger than MAX_EVENT_BYTES. is_stream: its type says it is one; but what does
-    not begin with a field's name is bounded as what clients may parse in one go, whatever its type. The lines of a
-    stream are passed on with one kind of end, as clients do not agree on which ends make a blank line."""
+    MAX_LINES lines; max_body: of the whole response if it is no stream of events; part, most: as bound_http(); large:
+    held while an event or body is larger than MAX_EVENT_BYTES. is_stream: its type says it is one; but what does not
+    begin with a field's name is bounded as what clients may parse in one go, whatever its type. The lines of a stream
+    are passed on with one kind of end, as clients do not agree on which ends make a blank line."""
 
     library: Any
     stream: Any
@@ -349,9 +351,9 @@ class _Bounded:
     max_body: int
     part: int
     most: int | None
-    alone: asyncio.Lock
+    large: asyncio.Semaphore
     is_stream: bool
-    is_alone: bool = False
+    is_large: bool = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = events = 0
@@ -364,7 +366,7 @@ class _Bounded:
                 if not has_begun and (first := piece.lstrip(BLANK)):
                     has_begun = True
                     self.is_stream = self.is_stream and (first[:1].isalpha() or first.startswith(b":"))
-                total += len(piece) + KEPT_PART_BYTES * _parts(piece)
+                total += len(piece) + KEPT_PART_BYTES * parts_in(piece)
                 if self.is_stream:
                     rest, last = piece.removeprefix(b"\n") if last == b"\r" else piece, piece[-1:]
                     piece = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -383,28 +385,24 @@ class _Bounded:
                     raise _refused(self.library, "it has too many parts")
                 if event <= MAX_EVENT_BYTES:
                     self._make_way()
-                elif not self.is_alone:
-                    self.is_alone = await self.alone.acquire()
+                elif not self.is_large:
+                    self.is_large = await self.large.acquire()
                 yield piece
 
     def _size(self, piece: bytes) -> int:
         """The bytes of a piece of an event, in which the end of a line counts as many as a line may have, and a comma
         or bracket as `part`."""
         line = self.max_event // MAX_LINES if self.is_stream else 0
-        return len(piece) + line * piece.count(b"\n") + self.part * _parts(piece)
+        return len(piece) + line * piece.count(b"\n") + self.part * parts_in(piece)
 
     def _make_way(self) -> None:
-        if self.is_alone:
-            self.is_alone = False
-            self.alone.release()
+        if self.is_large:
+            self.is_large = False
+            self.large.release()
 
     async def aclose(self) -> None:
         self._make_way()
         await self.stream.aclose()
-
-
-def _parts(piece: bytes) -> int:
-    return piece.count(b",") + piece.count(b"{") + piece.count(b"[")
 
 
 def _refused(library: Any, why: str) -> Exception:

@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_file.py
+MAX_SCHEMA_VALUES, MAX_SCHEMA_DEPTH = 3_000, 40
 MAX_COPIED_BYTES = 8 * MAX_SCHEMA_BYTES  # of it and its definitions, while its references are written out
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
 MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
@@ -80,9 +81,30 @@ def _pointed_to(schema: dict[str, Any], reference: str) -> dict[str, Any] | None
     return node if isinstance(node, dict) else None
 
 
+def _has_reference(node: Any) -> bool:
+    """As contains_ref() of pydantic-ai, in a twentieth of the time: it is asked at each depth."""
+    try:
+        return b'"$ref":' in orjson.dumps(node)
+    except orjson.JSONEncodeError:  # as above
+        return b'"$ref":' in json.dumps(node, separators=(",", ":")).encode()
+
+
+def _is_simple(schema: Any) -> bool:
+    """Whether a schema has few values, in few others each: some transformers look at all of them at each depth."""
+    level, values = [schema], 0
+    for _ in range(MAX_SCHEMA_DEPTH):
+        values += len(level)
+        nested = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [value for inner in nested for value in inner]
+        if not level or values > MAX_SCHEMA_VALUES:
+            break
+    return not level and values <= MAX_SCHEMA_VALUES
+
+
 # The package offers no other way.
 _json_schema.MAX_INLINED_SCHEMA_VALUES = MAX_VALUES
 _json_schema.deepcopy = _copied  # type: ignore[assignment, attr-defined]
+_json_schema.contains_ref = _has_reference  # type: ignore[attr-defined]
 _json_schema.resolve_json_pointer = _pointed_to  # type: ignore[assignment]
 
 
@@ -144,6 +166,8 @@ def adapt_once(model: Model) -> None:
     def adapted(schema: bytes, strict: bool | None, read: Callable[[bytes], Any]) -> _Adapted:
         token = ROOM.set(_Room())
         try:
+            if not _is_simple(read(schema)):
+                raise _json_schema.InlinedSchemaTooLargeError("JSON schema")
             transformer = kind(read(schema), strict=strict)
             walked, is_strict = transformer.walk(), transformer.is_strict_compatible
             # Hundreds of copies of a long text, to which references led: orjson takes a hundredth of the time.

@@ -43,7 +43,7 @@ HIDDEN = "[hidden]"
 BROKE_OFF = "the connection to the server broke off."
 AWAY = "the server is not running now."
 REPORTED = "the tool itself reported an error."
-ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
+ADDRESS = re.compile(r'(?<![\w+.-])[\w+.-]++://[^\s"]+|\b\d{1,3}(?:\.\d{1,3}){3}\b[^\s"]*')
 MAX_SEARCHED = 200_000  # characters of what a server says in which secrets are looked for; of these 8 KB are told
 MAX_READ = 4_000  # characters of a server's error text that are read
 MAX_REASON = 300  # characters of it that are passed on
@@ -304,7 +304,7 @@ class Connection:
         is_traceback = TRACEBACK in text
         text = self._without_secrets(text[-MAX_SEARCHED:] if is_traceback else text[:MAX_SEARCHED])
         if is_traceback:
-            text = text.strip()[-MAX_READ:].splitlines()[-1]
+            text = (text.strip()[-MAX_READ:].splitlines() or [""])[-1]
         return clipped(ADDRESS.sub("(address)", " ".join(text[:MAX_READ].split())), MAX_REASON)
 
     def _without_secrets(self, text: str) -> str:

@@ -36,7 +36,7 @@ MAX_LISTED = 1_000  # tools that are looked at
 OF_LISTINGS = {"tools", "nextCursor", "ttlMs", "cacheScope", "resultType"}
 MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # bytes that a process writes as one message
-MAX_WIDE = 100_000  # signs, for each of which Python would take four bytes for all others, that are escaped in one
+MAX_WIDE = 100_000  # emojis in a message: with one of them Python takes four bytes for each other sign, too
 MAX_ITEMS = 1_000  # in all lists of a result together
 MAX_OTHER_BYTES = 1_000_000  # of an answer that is neither a listing nor a result, such as the server's name
 # Characters of all texts in a result together, which many servers tell twice. What looks like JSON is parsed; of what
@@ -135,11 +135,11 @@ def bound_result(answer: dict[str, Any]) -> None:
     for item in items:
         for name in ("_meta", "annotations"):  # which nobody reads
             item.pop(name, None)
-    if answer.get("isError"):  # of which only texts are read
+    if answer.get("isError") is True:  # only its texts are read
         answer["content"] = [item for item in items if not _has_bytes(item)]
     leave_out_numbers(answer)
     told = to_json(structure)
-    shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=() if answer.get("isError") else OPAQUE)
+    shorten(answer, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=() if answer.get("isError") is True else OPAQUE)
     shorten(structure, MAX_ITEMS, MAX_PARTS, MAX_TEXT, opaque=())  # pictures are in the content
     if structure is not None and to_json(structure) != told:
         text = "".join(text for item in items if isinstance(text := item.get("text"), str)).lstrip()
@@ -150,7 +150,8 @@ def bound_result(answer: dict[str, Any]) -> None:
 
 def _has_bytes(item: dict[str, Any]) -> bool:
     resource = item.get("resource")
-    return item.get("type") in ("image", "audio") or (isinstance(resource, dict) and "blob" in resource)
+    blob = resource.get("blob") if isinstance(resource, dict) else None
+    return item.get("type") in ("image", "audio") or isinstance(blob, str)
 
 
 def _has_name(tool: object) -> TypeGuard[dict[str, Any]]:
@@ -218,7 +219,7 @@ class Lines(TextReceiveStream):
         while not pieces or "\n" not in pieces[-1]:
             pieces.append(text := WIDE.sub(_escaped, await super().receive()))
             _, newline, line = text.rpartition("\n")
-            self._begun = self._begun * (not newline) + len(line.encode(errors="replace"))
+            self._begun = (0 if newline else self._begun) + len(line.encode(errors="replace"))
             if self._begun > MAX_LINE:
                 raise BrokenResourceError
         return "".join(pieces)
@@ -252,7 +253,7 @@ def _bound_error(error: dict[str, Any]) -> None:
     message = error.pop("message", None)
     shorten(error, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
     if isinstance(message, str):
-        is_traceback = TRACEBACK in message[:-MAX_MESSAGE]  # of which the end is read
+        is_traceback = len(message) > MAX_MESSAGE and TRACEBACK in message  # of which the end is read
         error["message"] = f"{TRACEBACK}\n{message[-MAX_MESSAGE:]}" if is_traceback else message[:MAX_MESSAGE]
 
 

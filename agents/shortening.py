@@ -41,9 +41,10 @@ HAS_ENDED = "parley_has_ended"  # of a response of chat completions: it said why
 NO_NEWS = "response.web_search_call.searching"  # an event of which nothing is taken
 
 
-def parts_in(text: str) -> int:
+def parts_in(text: str | bytes) -> int:
     """The lists and objects in a text of JSON, and what is in them, or more."""
-    return text.count(",") + text.count("[") + text.count("{")
+    signs: Any = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
+    return sum(map(text.count, signs))
 
 
 def weight_of(text: str, structure: str | None = None) -> int:
@@ -136,17 +137,18 @@ def sizes_of(data: object) -> tuple[int, int]:
         kept += KEPT_PART_BYTES
         if isinstance(each, dict):
             said += sum(len(text) for key, text in each.items() if key in SAID and isinstance(text, str))
-            kept += sum(map(_bytes, each))
+            kept += sum(map(_room_of, each))
             nested += each.values()
         elif isinstance(each, list):
             said += sum(len(text) for text in each if isinstance(text, str))
             nested += each
         elif isinstance(each, str):
-            kept += _bytes(each)
+            kept += _room_of(each)
     return said, kept
 
 
-def _bytes(text: str) -> int:
+def _room_of(text: str) -> int:
+    """The most bytes that Python takes for a text."""
     return len(text) * (1 if text.isascii() else 4)
 
 

@@ -27,6 +27,9 @@ RETRY_SECONDS = 1.0
 # Returns how many milliseconds to wait for the bucket's turn; 0: it is ours. ARGV[3]: the holder's name if the turn was
 # reserved for us before.
 _IDENTIFY = """
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('PTTL', KEYS[1]) == -1 then
+    redis.call('DEL', KEYS[1]) -- something else wrote it
+end
 if redis.call('GET', KEYS[1]) == ARGV[3] then redis.call('DEL', KEYS[1]) end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 return math.max(redis.call('PTTL', KEYS[1]), 1)

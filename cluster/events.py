@@ -37,11 +37,25 @@ if redis.call('XLEN', KEYS[1]) % tonumber(ARGV[4]) == 0 then
 end
 return added
 """
+# Returns the id; nil: there is no stream; '': something else wrote one that takes no more, or another type: deleted.
+_LAST = """
+local type = redis.call('TYPE', KEYS[1]).ok
+if type == 'none' then return false end
+if type == 'stream' then
+    local last = redis.call('XINFO', 'STREAM', KEYS[1])
+    for at = 1, #last, 2 do
+        if last[at] == 'last-generated-id' and #string.match(last[at + 1], '^%d+') < 19 then return last[at + 1] end
+    end
+end
+redis.call('DEL', KEYS[1])
+return ''
+"""
 # KEYS: the hash of what is done, and the leases. Returns the first lease that is not held.
 _APPLY = """
 for at = 2, #KEYS do
     if redis.call('GET', KEYS[at]) ~= ARGV[2] then return KEYS[at] end
 end
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end -- something else wrote it
 for at = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[at], ARGV[1]) end
 return false
 """
@@ -49,7 +63,7 @@ return false
 Id = tuple[int, int]
 """An event's id: milliseconds by the clock of Redis, and its number within the millisecond."""
 START: Id = (0, 0)
-LAST: Id = (2**63, 0)  # behind which are none of ours: near 2**64 Redis takes no more
+LAST: Id = (10**18, 0)  # behind which are none of ours: near 2**64 Redis takes no more
 
 
 def before(event_id: Id) -> Id:
@@ -87,15 +101,26 @@ class Events:
 
     async def add(self, what: What, user_id: int = 0, at: int = 0) -> Id:
         async with _asking():
-            added: Any = await self._redis.eval(_ADD, 1, STREAM, what.value, user_id, at, MANY)
+            told = STREAM, what.value, user_id, at, MANY
+            try:
+                added: Any = await self._redis.eval(_ADD, 1, *told)
+            except redis.ResponseError:
+                if await self.last() != START:
+                    raise
+                added = await self._redis.eval(_ADD, 1, *told)
             return _read(added)
 
     async def following(self, after: Id) -> list[Event]:
         """The events after this one; waits some seconds for one if there is none."""
-        if after > LAST:  # which last() finds
+        if after > LAST:
             return []
         async with _asking():
-            found: Any = await self._redis.xread({STREAM: _written(after)}, block=int(BLOCK_SECONDS * 1_000))
+            try:
+                found: Any = await self._redis.xread({STREAM: _written(after)}, block=int(BLOCK_SECONDS * 1_000))
+            except redis.ResponseError:
+                if await self.last() != START:
+                    raise
+                return []
         return [_event(*each) for each in found[0][1]] if found else []
 
     async def between(self, after: Id, through: Id) -> list[Event]:
@@ -108,12 +133,11 @@ class Events:
         """The id of the newest event ever added; START: there was none, or Redis has lost its data, or something else
         wrote there, so that no more could be added: the stream is then deleted."""
         async with _asking():
-            if not await self._redis.exists(STREAM):
-                return START
-            is_stream = await self._redis.type(STREAM) == "stream"
-            if is_stream and (last := _read((await self._redis.xinfo_stream(STREAM))["last-generated-id"])) <= LAST:
-                return last
-            await self._redis.delete(STREAM)
+            found: Any = await self._redis.eval(_LAST, 1, STREAM)
+        if found:
+            return _read(found)
+        if found is None:
+            return START
         log.error(
             "privacy_requests_dropped",
             meaning=f"something else wrote to {STREAM}: what people want and not all shards had done may be lost",
@@ -127,7 +151,9 @@ class Events:
         there.
         """
         async with _asking():
-            found: Any = await self._redis.hgetall(f"{APPLIED}{count}")
+            found: Any = {}
+            if await self._redis.type(name := f"{APPLIED}{count}") == "hash":
+                found = await self._redis.hgetall(name)
         valid = [(each, done) for each, done in found.items() if SHARD_ID.fullmatch(each) and ID.fullmatch(done)]
         return {int(each): event_id for each, done in valid if (event_id := _read(done)) <= LAST}
 

@@ -31,7 +31,7 @@ from followup.learning import (
 )
 from storage.sealing import Seal
 from storage.sqlite_store import execute_all
-from storage.store import JOURNAL, WrongKeyError, look_before_opening, make_folder
+from storage.store import JOURNAL, WrongKeyError, look_before_opening, make_folder, strangers
 
 log = structlog.get_logger()
 
@@ -120,9 +120,10 @@ class DecisionFile:
             self._write(changes)
         except UnusableFileError as error:
             names = (f"{self.path.name}{ASIDE}{moved_at}" for moved_at in count(int(self._clock())))
+            journal = Path(f"{os.path.realpath(self.path)}{JOURNAL}")
             aside = self.path.replace(next(to for to in map(self.path.with_name, names) if not to.exists()))
             with suppress(FileNotFoundError):  # a new database must not be changed by the old one's
-                self.path.with_name(self.path.name + JOURNAL).unlink()
+                journal.unlink()
             self._write(changes)
             log.warning(
                 "decision_log_unusable",
@@ -141,7 +142,7 @@ class DecisionFile:
 
     def is_anothers(self) -> bool:
         """Whether it is sealed by none of these keys. Changes nothing."""
-        if look_before_opening(self.path):
+        if not self.path.is_file() or strangers(self.path):
             return False
         with suppress(sqlite3.Error), closing(_connected(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as file:
             return _version(file) >= SEALED_SINCE and _mark(file) not in self._seal.marks
@@ -152,8 +153,10 @@ class DecisionFile:
 
         Skips and logs rows that are damaged or were moved.
         """
-        if fault := look_before_opening(self.path):
-            raise UnusableFileError(fault)
+        if not self.path.is_file():
+            raise UnusableFileError("it is no file")
+        if foreign := strangers(self.path):
+            raise UnusableFileError(f"{foreign[0]} is none of the bot's files")
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(_connected(uri, uri=True)) as connection:
             version = _version(connection)
@@ -354,7 +357,9 @@ def _version(connection: sqlite3.Connection) -> int:
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
     if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
         raise UnusableFileError("it has a trigger or a view, which could keep what is deleted")
-    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
+    if any(hidden for *_, hidden in connection.execute("PRAGMA table_xinfo(decisions)")):
+        raise UnusableFileError("it has columns that are computed, which could take for ever")
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%'")
     if version == SCHEMA_VERSION and not {" ".join(sql.split()) for (sql,) in found} <= SCHEMA:
         raise UnusableFileError("its schema is not ours, which could refuse what is to be deleted or changed")
     return version

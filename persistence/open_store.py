@@ -19,7 +19,7 @@ from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, tak
 from storage.sealing import UNSEALED, KeyPlace, Seal, read_keys, read_row
 from storage.sqlite_store import OURS, SQLiteStore
 from storage.state_key import KeyFile
-from storage.store import Key, Leases, Store, StoreError, WrongKeyError
+from storage.store import Key, Leases, Store, StoreError, WrongKeyError, strangers
 
 if TYPE_CHECKING:
     from storage.redis_store import RedisStore
@@ -117,6 +117,8 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
         with closing(_store(state_dir, redis_url, seal)) as store:
             return _known(_earlier(state_dir, store), store, seal) is not None
     if (path := state_dir / DATABASE).is_file():
+        if foreign := strangers(path):
+            raise StoreError(f"{foreign[0]} is none of the bot's files: a bot that starts deletes it.")
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as db:
                 first = "ORDER BY (kind, channel, id) IS NOT (?, ?, ?) LIMIT 1"

@@ -65,7 +65,8 @@ for row = at, #ARGV, 4 do
         redis.call('ZREM', kind, channel)
     end
 end
-return {'repaired', unpack(repaired)}
+table.insert(repaired, 1, 'repaired')
+return repaired
 """
 # KEYS: a kind's key, which is made anew out of its channels'.
 INDEX = """
@@ -74,7 +75,7 @@ for _, name in ipairs(redis.call('KEYS', KEYS[1] .. ':*')) do
     local channel = string.match(string.sub(name, #KEYS[1] + 2), '^%-?%d+$')
     if channel and redis.call('TYPE', name).ok == 'hash' then
         for _, id in ipairs(redis.call('HKEYS', name)) do
-            if tonumber(id) then redis.call('ZADD', KEYS[1], 'GT', id, channel) end
+            if string.match(id, '^%-?%d+$') and #id < 20 then redis.call('ZADD', KEYS[1], 'GT', id, channel) end
         end
     end
 end
@@ -124,7 +125,8 @@ class RedisStore:
             with _working("read"), self.redis.pipeline(transaction=False) as pipe:
                 for each in (some := channels[start : start + AT_ONCE]):
                     pipe.hkeys(self._name(kind, each))
-                for each, ids in zip(some, _taken(pipe.execute(raise_on_error=False)), strict=True):
+                answers = zip(some, pipe.execute(raise_on_error=False), strict=True)
+                for each, ids in ((each, self._taken(kind, each, answer)) for each, answer in answers):
                     keys += [Key(kind, each, i) for i in sorted(_numbers(ids), reverse=newest) if since <= i < before]
                 keys = keys[: limit - len(found)]
                 for each, of_channel in groupby(keys, lambda key: key.channel):
@@ -137,15 +139,16 @@ class RedisStore:
 
     def kinds(self) -> list[str]:
         with _working("read"):
-            found = self.redis.scan_iter(match=f"{self._prefix}:*", _type="zset")
-            names = {name.decode(errors="replace").removeprefix(f"{self._prefix}:") for name in found}
-        return sorted(names - {ASIDE})
+            found = self.redis.scan_iter(match=f"{self._prefix}:*")
+            names = (name.decode(errors="replace").removeprefix(f"{self._prefix}:") for name in found)
+            kinds = {name.partition(":")[0] for name in names} - {ASIDE}
+        return [kind for kind in sorted(kinds) if self.channels(kind)]
 
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
             name = f"{self._prefix}:{kind}"
             if self.redis.type(name) not in (b"zset", b"none"):
-                self._index(name)
+                self._index(name)  # also for one who only reads, as it tells nothing but what is there
             found: Any = self.redis.zrange(name, 0, -1)
             return _numbers(found)
 
@@ -174,6 +177,17 @@ class RedisStore:
         elif keys:
             _tell_repaired(keys, "what they held is lost")
         self.owed = dict
+
+    def _taken(self, kind: str, channel: int, answer: Any) -> Any:
+        """An answer of Redis; nothing in place of a key of another type, which something else wrote: it costs no other
+        rows, and is repaired when something is written there."""
+        if not isinstance(answer, redis.RedisError):
+            return answer
+        if not str(answer).startswith("WRONGTYPE"):
+            raise answer
+        meaning = "something else wrote to this key of the bot: what it held is lost"
+        log.error("rows_refused", key=self._name(kind, channel), meaning=meaning)
+        return []
 
     def _index(self, name: str) -> None:
         with _working("read"):
@@ -306,18 +320,6 @@ class EarlierDocuments:
     def _key(self, *parts: str | bytes) -> bytes:
         of_kind = f"parley:{self._kind}:"
         return b":".join(part if isinstance(part, bytes) else part.encode() for part in (of_kind, *parts))
-
-
-def _taken(answers: list[Any]) -> list[Any]:
-    """The answers of Redis, nothing in place of a key of another type, which something else wrote: that costs no other
-    rows. It is repaired when something is written there."""
-    for at, answer in enumerate(answers):
-        if isinstance(answer, redis.RedisError):
-            if not str(answer).startswith("WRONGTYPE"):
-                raise answer
-            log.error("rows_refused", meaning="something else wrote to a key of the bot: what it held is lost")
-            answers[at] = []
-    return answers
 
 
 def _tell_repaired(keys: list[str], what: str) -> None:

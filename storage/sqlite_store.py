@@ -323,6 +323,7 @@ def _salvaged(path: Path) -> dict[Key, bytes]:
     rows: dict[Key, bytes] = {}
     number, step = 0, 1
     sql = "SELECT number, kind, channel, id, value FROM row NOT INDEXED WHERE live AND number > ? ORDER BY number"
+    look_before_opening(path)
     with suppress(sqlite3.Error, UnicodeDecodeError, OverflowError), closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA writable_schema = ON")  # else a truncated file is not read at all
         while step < 2**40:  # after an unreadable page there may be readable ones

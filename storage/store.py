@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from os import SEEK_END
+from os.path import realpath
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -49,22 +52,35 @@ def make_folder(folder: Path) -> None:
 
 def look_before_opening(path: Path) -> str:
     """Says what is wrong with a database file that SQLite itself would not call damage; empty: nothing. Deletes what
-    SQLite must not find beside it. Not to be called while this process has the database open: to close a file ends its
-    locks."""
-    journal = path.with_name(path.name + JOURNAL)
-    for part in (path.with_name(path.name + end) for end in ENDS[1:]):
-        # SQLite would wait for a pipe, and delete the file that a journal names; none of ours names one.
-        is_pipe = part.exists() and not (part.is_file() or part.is_dir())
-        if is_pipe or (part == journal and part.is_file() and _names_another(part)):
+    strangers() finds. Not to be called while this process has the database open: to close a file ends its locks. Raises
+    OSError where it cannot be read.
+    """
+    for part in strangers(path):
+        with suppress(FileNotFoundError):
             part.unlink()
             log.error("file_refused", file=str(part), meaning="another program put it there: it is deleted")
-    if not path.exists():
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            return "it is no file"
+        with path.open("rb") as file:
+            # One changed bit makes it read-only: https://www.sqlite.org/fileformat.html, 1.3.3.
+            return "" if file.read(19)[18:] in (b"", b"\1", b"\2") else "it is of an unknown version of SQLite"
+    except FileNotFoundError:
         return ""
-    if not path.is_file():
-        return "it is no file"
-    with path.open("rb") as file:
-        # One changed bit makes it read-only: https://www.sqlite.org/fileformat.html, 1.3.3.
-        return "" if file.read(19)[18:] in (b"", b"\1", b"\2") else "it is of an unknown version of SQLite"
+
+
+def strangers(path: Path) -> list[Path]:
+    """What is beside a database file under the name of a part of it, and that SQLite must not find there: what is no
+    file, such as a pipe, for which it would wait, and a journal that names another file, which it would delete."""
+    found = []
+    for end in ENDS[1:]:
+        part = Path(f"{realpath(path)}{end}")  # beside what a link leads to
+        with suppress(FileNotFoundError):  # another process may make and delete them meanwhile
+            mode = part.stat().st_mode
+            is_other = not (S_ISREG(mode) or S_ISDIR(mode))
+            if is_other or (end == JOURNAL and S_ISREG(mode) and _names_another(part)):
+                found.append(part)
+    return found
 
 
 def _names_another(journal: Path) -> bool:

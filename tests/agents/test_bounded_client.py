@@ -33,6 +33,7 @@ from structlog.testing import capture_logs
 
 from agents.bounded_client import (
     BYTES_AT_ONCE,
+    LARGE_AT_ONCE,
     MAX_BODY_BYTES,
     MAX_COOKIE_BYTES,
     MAX_COOKIES,
@@ -649,7 +650,7 @@ async def test_an_event_of_a_stream_does_not_hold_itself() -> None:
         gc.enable()
 
 
-async def test_of_large_events_of_a_server_one_comes_at_a_time() -> None:
+async def test_of_large_events_of_a_server_few_come_at_a_time() -> None:
     """Each takes a multiple of its size while it is collected."""
     large, is_over = b"data: " + b"x" * (2 * MAX_EVENT_BYTES), asyncio.Event()
 
@@ -671,19 +672,21 @@ async def test_of_large_events_of_a_server_one_comes_at_a_time() -> None:
                         event.set()
 
     nearly, over, whole = MAX_EVENT_BYTES - BYTES_AT_ONCE, MAX_EVENT_BYTES + BYTES_AT_ONCE, len(large)
-    sizes = [{size: asyncio.Event() for size in (nearly, over, whole)} for _ in range(3)]
+    first, others = (
+        [{size: asyncio.Event() for size in (nearly, over, whole)} for _ in range(LARGE_AT_ONCE)] for _ in "ab"
+    )
     async with serving(answer) as url, bound_http(httpx2.AsyncClient(), 10_000_000, 10_000_000) as http:
-        first = asyncio.create_task(read(http, url, sizes[0]))
-        await sizes[0][whole].wait()
-        others = [asyncio.create_task(read(http, f"{url}?ends", each)) for each in sizes[1:]]
-        await asyncio.gather(*(each[nearly].wait() for each in sizes[1:]))
-        await asyncio.wait(others, timeout=0.05)
-        assert not any(each[over].is_set() for each in sizes[1:])
-        first.cancel()
-        await asyncio.gather(*(each[whole].wait() for each in sizes[1:]))  # none of them is closed
-        for task in others:
+        reading = [asyncio.create_task(read(http, url, each)) for each in first]
+        await asyncio.gather(*(each[whole].wait() for each in first))
+        waiting = [asyncio.create_task(read(http, f"{url}?ends", each)) for each in others]
+        await asyncio.gather(*(each[nearly].wait() for each in others))
+        await asyncio.wait(waiting, timeout=0.05)
+        assert not any(each[over].is_set() for each in others)
+        reading[0].cancel()
+        await asyncio.gather(*(each[whole].wait() for each in others))  # one after the other: none of them is closed
+        for task in (*reading, *waiting):
             task.cancel()
-        await asyncio.gather(first, *others, return_exceptions=True)
+        await asyncio.gather(*reading, *waiting, return_exceptions=True)
         is_over.set()
 
 

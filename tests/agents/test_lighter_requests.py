@@ -232,6 +232,29 @@ def test_no_transformer_takes_long_with_copies_of_a_long_text(kind: type[Any]) -
     assert time.thread_time() - began < 0.25  # it was up to 3.7 s
 
 
+def values_in_depth() -> dict[str, Any]:
+    """At each depth all that is in it is looked at, for a reference, which is the last."""
+    node: Any = {"anyOf": [{}] * 2_800 + [{"$ref": "#/$defs/a"}]}
+    for _ in range(36):
+        node = {"type": "object", "propertyNames": node}
+    return {**node, "$defs": {"a": {"type": "string"}}}
+
+
+def test_values_in_depth_take_short_to_adapt() -> None:
+    once = Adapting(_OpenRouterGoogleJsonSchemaTransformer)
+    adapt_once(once.model)
+    once.sent(PLAIN, None)
+    began = time.thread_time()
+    for number in range(8):
+        once.sent(values_in_depth() | {"title": f"{number}"}, None)
+    assert time.thread_time() - began < 0.3
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(50):
+        deep = {"type": "object", "properties": {"a": deep}}
+    for much in (deep, {"type": "object", "anyOf": [{}] * 3_100}):
+        assert once.sent(much, None).parameters_json_schema == json.loads(ANY)
+
+
 @pytest.mark.parametrize("schema", [chain_of_references(), pointers_through_lists()])
 def test_references_in_a_schema_take_short_to_follow(schema: dict[str, Any]) -> None:
     once = Adapting(InlineDefsJsonSchemaTransformer)

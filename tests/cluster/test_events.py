@@ -29,6 +29,28 @@ async def test_a_stream_that_takes_no_more_events_is_begun_anew(join: Join, how:
     assert [event.what for event in await events.following(START)] == [What.OPT_IN]
 
 
+@pytest.mark.parametrize("is_adding", [True, False])
+async def test_whoever_uses_a_stream_of_another_type_repairs_it(join: Join, is_adding: bool) -> None:
+    here = join()
+    events = Events(here)
+    await here.redis.set(STREAM, "x")
+    if is_adding:
+        assert await events.add(What.OPT_OUT, 7) > START
+    else:
+        assert await events.following((5, 0)) == []
+    assert await here.redis.type(STREAM) == ("stream" if is_adding else "none")
+
+
+async def test_what_is_done_counts_as_unknown_where_something_else_wrote_it_and_is_stored_anew(join: Join) -> None:
+    here = join()
+    events = Events(here)
+    assert await here.leases.take(0, 2)
+    await here.redis.set(f"{APPLIED}2", "x")
+    assert await events.applied(2) == {}
+    await events.apply([0], (5, 6), 2)
+    assert await events.applied(2) == {0: (5, 6)}
+
+
 @pytest.mark.parametrize("shard_id", ["9" * 5_000, "\u0662"])
 async def test_what_no_shard_has_done_is_passed_over(join: Join, shard_id: str) -> None:
     here = join()

@@ -75,3 +75,12 @@ async def test_one_process_claims_what_is_done_once_until_it_gives_it_up(join: J
     assert 50 < await one.redis.ttl("parley:cluster:claim:a notice") <= 60
     await one.give_up("a notice")
     assert await other.claim("a notice", 60)
+
+
+@pytest.mark.parametrize("kind", ["string", "hash"])
+async def test_what_something_else_wrote_in_place_of_a_turn_is_waited_for_by_nobody(join: Join, kind: str) -> None:
+    here = join()
+    key = f"{PREFIX}identify:0"
+    await (here.redis.set(key, "x") if kind == "string" else here.redis.hset(key, "a", "b"))
+    await here.may_identify(0)
+    assert 0 < await here.redis.pttl(key) <= IDENTIFY_SECONDS * 1_000

@@ -166,6 +166,15 @@ def test_a_file_whose_table_refuses_changes_is_set_aside(file: DecisionFile) -> 
     assert [each["event"] for each in logs] == ["decision_log_unusable"]
 
 
+def test_a_file_that_computes_what_it_holds_is_set_aside(file: DecisionFile) -> None:
+    with changing(file) as db:
+        db.executescript("CREATE TABLE decisions (at, sealed AS (hex(zeroblob(at)))); PRAGMA user_version = 3")
+    with capture_logs() as logs:
+        file.write([entry(2)])
+    assert stored(file) == [2]
+    assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
 @pytest.mark.parametrize("end", ["", "-journal"])
 def test_a_pipe_in_place_of_the_file_or_beside_it_holds_up_nothing(file: DecisionFile, end: str) -> None:
     file.write([entry(1)])

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import stat
 import struct
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from storage.redis_store import RedisStore
 from storage.sealing import Seal
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
-from storage.store import Key, LostLeaseError, Row, StoreError
+from storage.store import Key, LostLeaseError, Row, StoreError, strangers
 from tests.followup.test_decision_log import entry
 from tests.storage.conftest import KEY, OpenStore
 from tests.storage.test_sealing import fitting
@@ -391,9 +392,14 @@ def _naming(path: Path) -> bytes:
     return head + struct.pack(">I", 2**30 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
 
 
+@pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
-def test_what_somebody_put_beside_a_database_is_deleted_and_no_other_file(tmp_path: Path, end: str) -> None:
+def test_what_somebody_put_beside_a_database_is_deleted_and_no_other_file(
+    tmp_path: Path, end: str, is_link: bool
+) -> None:
     path, others = tmp_path / "db", tmp_path / "others"
+    if is_link:
+        path.with_name("link").symlink_to(path)
     others.write_text("theirs")
     store = SQLiteStore(path)
     store.write({Key("said", 5, 1): b"words"})
@@ -404,9 +410,31 @@ def test_what_somebody_put_beside_a_database_is_deleted_and_no_other_file(tmp_pa
     for put in (partial(os.mkfifo, beside), lambda: path.with_name("db-journal").write_bytes(_naming(others))):
         put()
         with capture_logs() as logs:
-            assert SQLiteStore(path).read("said", 5) == [Row(5, 1, b"words")]
+            assert SQLiteStore(path.with_name("link") if is_link else path).read("said", 5) == [Row(5, 1, b"words")]
         assert [entry["event"] for entry in logs] == ["file_refused"]
     assert others.read_text() == "theirs"
+
+
+def test_what_a_running_process_makes_and_deletes_beside_its_database_is_left(tmp_path: Path) -> None:
+    path, is_over = tmp_path / "db", threading.Event()
+
+    def write() -> None:
+        """As the decision log does: each transaction makes a journal and deletes it."""
+        for number in range(150):
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("CREATE TABLE IF NOT EXISTS t (n)")
+                db.execute("INSERT INTO t VALUES (?)", (number,))
+        is_over.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with capture_logs() as logs:
+        while not is_over.is_set():
+            assert strangers(path) == []
+    thread.join()
+    assert not logs
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (150,)
 
 
 def test_damage_that_shows_only_in_use_is_mended_with_the_next_write(
@@ -488,6 +516,7 @@ def test_what_a_process_writes_without_its_leases_is_not_written_none_of_it(redi
 def test_a_key_of_another_type_costs_no_other_rows_and_is_repaired(redis_url: str) -> None:
     store = RedisStore(redis_url, "odd")
     store.write({Key("said", channel, 1): b"words" for channel in (5, 6, 7)})
+    store.redis.hset("odd:said:5", mapping={"nan": "x", "5 ": "x", "1e400": "x"})
     for name, is_read, told in (
         ("odd:said:6", True, ["rows_refused", "keys_repaired"]),
         ("odd:said", True, ["keys_repaired"]),
@@ -496,6 +525,8 @@ def test_a_key_of_another_type_costs_no_other_rows_and_is_repaired(redis_url: st
         store.redis.delete(name)
         store.redis.set(name, "x")
         with capture_logs() as logs:
+            if is_read and name == "odd:said":
+                assert store.kinds() == ["said"]
             if is_read:
                 assert [row.channel for row in store.read("said")] == ([5, 7] if told[1:] else [5, 6, 7])
             store.write({Key("said", 6, 2): b"more", Key("said", 7, 1): b"more"})
