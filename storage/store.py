@@ -75,7 +75,7 @@ def strangers(path: Path) -> list[Path]:
     found = []
     for end in ENDS[1:]:
         part = Path(f"{realpath(path)}{end}")  # beside what a link leads to
-        with suppress(FileNotFoundError):  # another process may make and delete them meanwhile
+        with suppress(OSError):  # another process may delete it meanwhile; what else is wrong, SQLite says
             mode = part.stat().st_mode
             is_other = not (S_ISREG(mode) or S_ISDIR(mode))
             if is_other or (end == JOURNAL and S_ISREG(mode) and _names_another(part)):
