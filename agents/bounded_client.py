@@ -41,7 +41,7 @@ from tls import without_slow_ciphers
 log = structlog.get_logger()
 
 MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last event of OpenAI's Responses API repeats the whole answer
-LARGE_AT_ONCE = 3  # events and bodies of an MCP server that are larger
+LARGE_AT_ONCE = 2  # events and bodies of an MCP server that are larger
 # Of a response that is no stream: a judge's, or an error. Also of an event whose lists are not shortened.
 MAX_BODY_BYTES = 64 * 1024
 # As which each comma and opening bracket of the latter counts: Mistral's client takes 55 us for a choice.

@@ -253,9 +253,10 @@ class GeneralAgent:
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
-        models = parts_of(run.by.model)
-        lent = (size_of(tool, models) for tool in self._lent.definitions()) if self._lent else ()
-        told = self._own_size + sum(lent) + len(run.rules.encode())
+        told = self._own_size + len(run.rules.encode())
+        for tool in self._lent.definitions() if self._lent else ():
+            await asyncio.sleep(0)  # to adapt a schema, as is done once, may take 50 ms
+            told += size_of(tool, parts_of(run.by.model))
         remembered = as_sent(request.history) if run.goes_on else ()
         run.sent = most_tokens((*remembered, *run.messages), told, run.by.names)
         if request.allowance is None:

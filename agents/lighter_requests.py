@@ -28,6 +28,7 @@ log = structlog.get_logger()
 MAX_SCHEMAS = 256  # of each model, its own tools' and those of MCP servers
 MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in agents/mcp_file.py
 MAX_SCHEMA_VALUES, MAX_SCHEMA_DEPTH = 3_000, 40
+MAX_SCHEMA_LOOKS = 20_000  # at its values, at each as often as it is deep
 MAX_COPIED_BYTES = 8 * MAX_SCHEMA_BYTES  # of it and its definitions, while its references are written out
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
 MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
@@ -91,14 +92,14 @@ def _has_reference(node: Any) -> bool:
 
 def _is_simple(schema: Any) -> bool:
     """Whether a schema has few values, in few others each: some transformers look at all of them at each depth."""
-    level, values = [schema], 0
-    for _ in range(MAX_SCHEMA_DEPTH):
-        values += len(level)
+    level, values, looks = [schema], 0, 0
+    for depth in range(1, MAX_SCHEMA_DEPTH + 1):
+        values, looks = values + len(level), looks + len(level) * depth
         nested = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [value for inner in nested for value in inner]
-        if not level or values > MAX_SCHEMA_VALUES:
+        if not level or values > MAX_SCHEMA_VALUES or looks > MAX_SCHEMA_LOOKS:
             break
-    return not level and values <= MAX_SCHEMA_VALUES
+    return not level and values <= MAX_SCHEMA_VALUES and looks <= MAX_SCHEMA_LOOKS
 
 
 # The package offers no other way.

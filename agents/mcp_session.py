@@ -252,9 +252,9 @@ def read_message(data: str | bytes | bytearray, /, **how: Any) -> Any:
 def _bound_error(error: dict[str, Any]) -> None:
     message = error.pop("message", None)
     shorten(error, MAX_ASKED, MAX_ASKED, MAX_ASKED_CHARACTERS, opaque=())
-    if isinstance(message, str):
-        is_traceback = len(message) > MAX_MESSAGE and TRACEBACK in message  # of which the end is read
-        error["message"] = f"{TRACEBACK}\n{message[-MAX_MESSAGE:]}" if is_traceback else message[:MAX_MESSAGE]
+    message = message if isinstance(message, str) else ""  # else the call would wait for its time limit
+    is_traceback = len(message) > MAX_MESSAGE and TRACEBACK in message  # of which the end is read
+    error["message"] = f"{TRACEBACK}\n{message[-MAX_MESSAGE:]}" if is_traceback else message[:MAX_MESSAGE]
 
 
 def _escaped(wide: re.Match[str]) -> str:

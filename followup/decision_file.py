@@ -144,7 +144,9 @@ class DecisionFile:
         """Whether it is sealed by none of these keys. Changes nothing."""
         if not self.path.is_file() or strangers(self.path):
             return False
-        with suppress(sqlite3.Error), closing(_connected(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        # The latter: of an error that quotes what is damaged.
+        with suppress(sqlite3.Error, UnicodeDecodeError), closing(_connected(uri, uri=True)) as file:
             return _version(file) >= SEALED_SINCE and _mark(file) not in self._seal.marks
         return False
 
@@ -357,6 +359,9 @@ def _version(connection: sqlite3.Connection) -> int:
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
     if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
         raise UnusableFileError("it has a trigger or a view, which could keep what is deleted")
+    (vacuums_itself,) = connection.execute("PRAGMA auto_vacuum").fetchone()
+    if vacuums_itself:  # by one changed bit, with which VACUUM fails
+        raise UnusableFileError("it is to be vacuumed by itself, as none of ours is")
     if any(hidden for *_, hidden in connection.execute("PRAGMA table_xinfo(decisions)")):
         raise UnusableFileError("it has columns that are computed, which could take for ever")
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%'")

@@ -124,7 +124,7 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
                 first = "ORDER BY (kind, channel, id) IS NOT (?, ?, ?) LIMIT 1"
                 sql = f"SELECT kind, channel, id, value FROM row WHERE {OURS} {first}"  # noqa: S608 - ours
                 found = db.execute(sql, Key(CHECK, 0)).fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: of an error that quotes what is damaged
             raise StoreError(f"{path} cannot be read ({error}): check its permissions and its disk.") from None
         if found:
             *place, value = found

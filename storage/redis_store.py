@@ -204,9 +204,10 @@ class RedisStore:
         self._expected = key, self._raw(key)
 
     def _raw(self, key: Key) -> bytes | None:
-        with _working("read"):
-            found: Any = self.redis.hget(self._name(key.kind, key.channel), str(key.id))
-            return bytes(found) if found is not None else None
+        with _working("read"), self.redis.pipeline(transaction=False) as pipe:
+            pipe.hget(self._name(key.kind, key.channel), str(key.id))
+            (found,) = pipe.execute(raise_on_error=False)
+            return bytes(found) if (found := self._taken(key.kind, key.channel, found)) else None
 
     @contextmanager
     def alone(self) -> Iterator[None]:

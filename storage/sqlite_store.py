@@ -271,6 +271,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     if fault := look_before_opening(path):
         raise _damage(fault)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # of what is damaged, which is refused then
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         # A row that the index lacks is neither read nor deleted.
@@ -290,7 +291,6 @@ def _connected(path: Path) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
-    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # for damaged values, which are refused later
     return db
 
 

@@ -234,10 +234,10 @@ def test_no_transformer_takes_long_with_copies_of_a_long_text(kind: type[Any]) -
 
 def values_in_depth() -> dict[str, Any]:
     """At each depth all that is in it is looked at, for a reference, which is the last."""
-    node: Any = {"anyOf": [{}] * 2_800 + [{"$ref": "#/$defs/a"}]}
-    for _ in range(36):
-        node = {"type": "object", "propertyNames": node}
-    return {**node, "$defs": {"a": {"type": "string"}}}
+    node: Any = {"anyOf": [{}] * 700 + [{"$ref": "#/$defs/a"}]}
+    for _ in range(16):
+        node = {"allOf": [{"type": "object", "propertyNames": node}]} if _ % 4 else {"allOf": [node]}
+    return {"type": "object", "properties": {"a": node}, "$defs": {"a": {"type": "string"}}}
 
 
 def test_values_in_depth_take_short_to_adapt() -> None:
@@ -251,7 +251,10 @@ def test_values_in_depth_take_short_to_adapt() -> None:
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(50):
         deep = {"type": "object", "properties": {"a": deep}}
-    for much in (deep, {"type": "object", "anyOf": [{}] * 3_100}):
+    in_depth: Any = {"anyOf": [{}] * 2_900}
+    for _ in range(17):
+        in_depth = {"allOf": [in_depth]}
+    for much in (deep, in_depth, {"type": "object", "anyOf": [{}] * 3_100}):
         assert once.sent(much, None).parameters_json_schema == json.loads(ANY)
 
 

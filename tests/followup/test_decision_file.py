@@ -166,6 +166,27 @@ def test_a_file_whose_table_refuses_changes_is_set_aside(file: DecisionFile) -> 
     assert [each["event"] for each in logs] == ["decision_log_unusable"]
 
 
+@pytest.mark.parametrize(
+    ("there", "changed"),
+    [(b"CREATE TABLE seal (mark", b"CREATE TABLE seal (mar\xeb"), (bytes(4), b"\0\0\0\1")],
+    ids=["name", "auto-vacuum"],
+)
+def test_a_file_with_one_changed_bit_is_set_aside_when_it_is_brought_up(
+    file: DecisionFile, there: bytes, changed: bytes
+) -> None:
+    file.write([entry(1)])
+    content = file.path.read_bytes()
+    at = 52 if there == bytes(4) else content.index(there)
+    assert content[at : at + len(there)] == there
+    file.path.write_bytes(content[:at] + changed + content[at + len(there) :])
+    assert not file.is_anothers()
+    with capture_logs() as logs:
+        file.bring_up()
+        file.write([entry(2)])
+    assert stored(file) == [2]
+    assert [each["event"] for each in logs] == ["decision_log_unusable"]
+
+
 def test_a_file_that_computes_what_it_holds_is_set_aside(file: DecisionFile) -> None:
     with changing(file) as db:
         db.executescript("CREATE TABLE decisions (at, sealed AS (hex(zeroblob(at)))); PRAGMA user_version = 3")

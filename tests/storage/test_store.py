@@ -27,7 +27,7 @@ from storage.redis_store import RedisStore
 from storage.sealing import Seal
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
-from storage.store import Key, LostLeaseError, Row, StoreError, strangers
+from storage.store import EmptiedError, Key, LostLeaseError, Row, StoreError, strangers
 from tests.followup.test_decision_log import entry
 from tests.storage.conftest import KEY, OpenStore
 from tests.storage.test_sealing import fitting
@@ -274,6 +274,11 @@ def _name_damaged(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"indexplacerow", b"indexpl\xffcerow"))
 
 
+def _column_renamed(path: Path) -> None:
+    """By one bit, to what is no UTF-8; SQLite takes it all the same."""
+    path.write_bytes(path.read_bytes().replace(b"kind TEXT", b"kin\xe4 TEXT"))
+
+
 def _made_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -306,6 +311,7 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (_page_lost, 250),
     (_of_another_version, 400),
     (_name_damaged, 400),
+    (_column_renamed, 0),
     (_flipped, 0),
     (lambda path: path.write_bytes(b""), 0),
     (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
@@ -532,6 +538,12 @@ def test_a_key_of_another_type_costs_no_other_rows_and_is_repaired(redis_url: st
             store.write({Key("said", 6, 2): b"more", Key("said", 7, 1): b"more"})
         assert [entry["event"] for entry in logs] == told
     assert store.read("said") == [Row(5, 1, b"words"), Row(6, 2, b"more"), Row(7, 1, b"more")]
+    store.expect(Key("said", 5, 1))
+    store.sync()
+    store.redis.delete("odd:said:5")
+    store.redis.set("odd:said:5", "x")
+    with pytest.raises(EmptiedError):
+        store.sync()
     store.close()
 
 
