@@ -112,7 +112,7 @@ class Events:
 
     async def following(self, after: Id) -> list[Event]:
         """The events after this one; waits some seconds for one if there is none."""
-        if after > LAST:
+        if after > LAST:  # which Redis would refuse; last() tells that there is no such event
             return []
         async with _asking():
             try:

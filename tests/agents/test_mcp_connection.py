@@ -761,6 +761,17 @@ async def test_a_stream_that_ends_at_once_is_not_opened_again_at_once_though_the
     assert opened[3] - opened[0] > 1.5 * apart  # the first may have come late
 
 
+def with_one_tool(asked: dict[str, Any]) -> web.Response:
+    """What a server with the tool t answers to all but its calls."""
+    about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
+    told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
+    if asked.get("method") == "initialize":
+        told = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
+    elif asked.get("method") == "tools/list":
+        told = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
+    return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+
 @pytest.mark.parametrize("long_id", [False, True])
 async def test_the_stream_of_a_request_is_opened_again_but_not_within_the_one_before(long_id: bool) -> None:
     """Which would keep its events, and end after some hundred times."""
@@ -779,13 +790,7 @@ async def test_the_stream_of_a_request_is_opened_again_but_not_within_the_one_be
             text = f"data: {result}\n\n" if opened == often else ""
             text += f"id: {opened}{'x' * (long_id * 3_000)}\nretry: 0\ndata:\n\n"
             return web.Response(text=text, content_type="text/event-stream")
-        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
-        told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
-        if asked.get("method") == "initialize":
-            told = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
-        elif asked.get("method") == "tools/list":
-            told = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
-        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+        return with_one_tool(asked)
 
     async with serving(answer) as server, running(server, replace(SOON, listed=0)) as connection:
         told = await connection.call("t", {})
@@ -804,13 +809,7 @@ async def test_calls_do_not_wait_for_each_others_streams() -> None:
             result = {"jsonrpc": "2.0", "id": int(call or 0), "result": {"content": [{"type": "text", "text": "so"}]}}
             text = f"id: {call}\nretry: 0\ndata: {json.dumps(result) if turns[call] == 4 else ''}\n\n"
             return web.Response(text=text, content_type="text/event-stream")
-        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "brief", "version": "1"}}
-        told: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
-        if asked.get("method") == "initialize":
-            told = {"result": {"protocolVersion": asked["params"]["protocolVersion"], **about}}
-        elif asked.get("method") == "tools/list":
-            told = {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}}
-        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+        return with_one_tool(asked)
 
     apart, clock = 0.2, asyncio.get_running_loop().time
     async with serving(answer) as server, running(server, replace(SOON, listed=apart)) as connection:
@@ -1016,15 +1015,9 @@ TRACE = "Traceback (most recent call last):" + '\n  File "/srv/app.py", line 1, 
 async def test_what_went_wrong_is_told_whatever_comes_with_it(answer: dict[str, Any], told: str) -> None:
     async def post(request: web.Request) -> web.Response:
         asked = await request.json() if request.method == "POST" else {}
-        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}
-        results: dict[str, Any] = {
-            "initialize": {"result": {"protocolVersion": "2025-06-18", **about}},
-            "tools/list": {"result": {"tools": [{"name": "t", "inputSchema": SCHEMA}]}},
-            "tools/call": answer,
-        }
-        if (method := asked.get("method", "")) not in results:
-            return web.Response(status=405)
-        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **results[method]})
+        if asked.get("method") == "tools/call":
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **answer})
+        return with_one_tool(asked) if asked else web.Response(status=405)
 
     async with serving(post) as server, running(server) as connection:
         said = await connection.call("t", {})
