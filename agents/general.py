@@ -30,11 +30,12 @@ from agents.bounded_client import OutdatedError, not_repeating, noting_lost
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained, may_be_billed
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
+from agents.lighter_requests import size_of, size_of_all
 from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of
 from agents.rules import rules_of
-from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized, size_of
+from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, most_tokens, sanitized
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
@@ -253,10 +254,8 @@ class GeneralAgent:
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves the most that the next request may use; waits for other calls. Returns why it is not made, if so."""
-        told = self._own_size + len(run.rules.encode())
-        for tool in self._lent.definitions() if self._lent else ():
-            await asyncio.sleep(0)  # to adapt a schema, as is done once, may take 50 ms
-            told += size_of(tool, parts_of(run.by.model))
+        lent = await size_of_all(self._lent.definitions(), parts_of(run.by.model)) if self._lent else 0
+        told = self._own_size + lent + len(run.rules.encode())
         remembered = as_sent(request.history) if run.goes_on else ()
         run.sent = most_tokens((*remembered, *run.messages), told, run.by.names)
         if request.allowance is None:

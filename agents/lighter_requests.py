@@ -7,9 +7,10 @@ anew at every request, 0.05 ms for each: the schemas are kept as they are sent.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
@@ -17,7 +18,7 @@ from typing import Any
 
 import orjson
 import structlog
-from pydantic_ai import _json_schema
+from pydantic_ai import ToolDefinition, _json_schema
 from pydantic_ai._framing import second_model_prompt
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -30,6 +31,7 @@ MAX_SCHEMA_BYTES = 32_768  # of one as it is sent: twice what it may have in age
 MAX_SCHEMA_VALUES, MAX_SCHEMA_DEPTH = 3_000, 40
 MAX_SCHEMA_LOOKS = 20_000  # at its values, at each as often as it is deep
 MAX_COPIED_BYTES = 8 * MAX_SCHEMA_BYTES  # of it and its definitions, while its references are written out
+STEP_SECONDS = 0.01  # after which other tasks run while tools are adapted: known ones take microseconds
 MAX_VALUES = 2_000  # that references in a schema may stand for, all together: these take 3 ms
 MAX_FENCES = 20  # of code in a response that is no stream: each takes up to 3 ms
 ANY = b'{"type": "object", "properties": {}}'
@@ -154,6 +156,25 @@ def sent_bytes(model: Model, schema: Any) -> int:
     kind = model.profile.get("json_schema_transformer")
     adapted = kind and kind(schema, strict=None)
     return len(adapted.schema) if isinstance(adapted, _Adapted) else 0
+
+
+def size_of(tool: ToolDefinition, models: Sequence[Model] = ()) -> int:
+    """About how many bytes a tool takes to describe to one of the models."""
+    written_out = (sent_bytes(model, tool.parameters_json_schema) for model in models)
+    schema = max([len(str(tool.parameters_json_schema).encode()), *written_out])
+    return len(f"{tool.name}{tool.description}".encode()) + schema
+
+
+async def size_of_all(tools: Iterable[ToolDefinition], models: Sequence[Model]) -> int:
+    """As size_of(), for several tools. Lets all else go on while schemas are adapted, which may take 50 ms for each."""
+    size, clock = 0, asyncio.get_running_loop().time
+    began = clock()
+    for tool in tools:
+        if clock() - began > STEP_SECONDS:
+            await asyncio.sleep(0)
+            began = clock()
+        size += size_of(tool, models)
+    return size
 
 
 def adapt_once(model: Model) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from pydantic_ai import DeferredToolResults, ToolDefinition, ToolDenied
+from pydantic_ai import DeferredToolResults, ToolDenied
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -28,14 +28,13 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
-from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from agents.asking import CHANGED, find_suspended, without_results
 from agents.bounded_client import MAX_PARTS
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, AgentRequest, Asked
-from agents.lighter_requests import sent_bytes, without_joiners
+from agents.lighter_requests import without_joiners
 from agents.models import CACHED, SETTINGS, NamedModel
 from agents.server_state import ServerState
 from agents.shortening import weight_of
@@ -351,13 +350,6 @@ def _with_prompt(message: ModelMessage, content: str | Sequence[UserContent]) ->
         return message
     parts = [replace(p, content=content) if isinstance(p, UserPromptPart) else p for p in message.parts]
     return replace(message, parts=parts)
-
-
-def size_of(tool: ToolDefinition, models: Sequence[Model] = ()) -> int:
-    """About how many bytes a tool takes to describe to one of the models."""
-    written_out = (sent_bytes(model, tool.parameters_json_schema) for model in models)
-    schema = max([len(str(tool.parameters_json_schema).encode()), *written_out])
-    return len(f"{tool.name}{tool.description}".encode()) + schema
 
 
 def most_tokens(messages: Sequence[ModelMessage], told: int, models: Sequence[str]) -> int:
